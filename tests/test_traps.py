@@ -20,9 +20,10 @@ from pathlib import Path
 import pytest
 
 import trace_store
+from tests.store.support.histories import move
+from tests.support.files import flip
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import Draft, Environment, Message, Repo, Store, Text, ToolCall, ToolResult
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import MessageNotFoundError, RepositoryNotFoundError
 from trace_store.history import commit
 from trace_store.maintenance.fsck import fsck
@@ -90,7 +91,7 @@ def test_c2_a_cached_compile_equals_a_cold_one(repo: Repo) -> None:
 
 def test_c9_priority_is_per_branch(repo: Repo) -> None:
     first = repo.append("user", "kept").oid
-    repo.store.transact(lambda _: Transaction([], [RefEdit("refs/heads/side", first, None)]))
+    move(repo.store, "refs/heads/side", first)
     repo.annotate(f"{first}.0", priority="skip")
     assert shown(repo, "main") == []
     assert shown(repo, "side") == ["kept"]
@@ -99,7 +100,7 @@ def test_c9_priority_is_per_branch(repo: Repo) -> None:
 def test_c10_an_edit_of_what_the_context_does_not_hold_is_refused(repo: Repo) -> None:
     base = repo.append("user", "base").oid
     other = repo.append("user", "only here")
-    repo.store.transact(lambda _: Transaction([], [RefEdit("refs/heads/side", base, None)]))
+    move(repo.store, "refs/heads/side", base)
     repo.store.refs.set_head("refs/heads/side")
     with pytest.raises(MessageNotFoundError):
         repo.edit(f"{other.oid}.0", "changed")
@@ -184,10 +185,7 @@ def test_c18_the_hash_covers_everything_and_fsck_computes_it_again(
     assert original.encode() == data
     assert [f for f in fsck(repo.store) if f.severity == "error"] == []
     pack = next((tmp_path / ".trace" / "objects" / "pack").glob("*.pack"))
-    content = bytearray(pack.read_bytes())
-    content[len(content) // 2] ^= 1
-    pack.chmod(0o644)
-    pack.write_bytes(content)
+    flip(pack)
     found = fsck(Store.open(str(tmp_path / ".trace")))
     assert [f for f in found if f.severity == "error"]
 
@@ -344,6 +342,5 @@ def test_writers_of_one_branch_agree(repo: Repo) -> None:
     repo.append("user", "ours")
     assert shown(repo) == ["theirs", "ours"]
     assert repo.store.refs.read("refs/heads/main") == other.refs.read("refs/heads/main")
-    move = RefEdit("refs/heads/main", repo.resolve("HEAD~1"), ANY)
-    other.transact(lambda _: Transaction([], [move], "reset"))
+    move(other, "refs/heads/main", repo.resolve("HEAD~1"))
     assert shown(repo) == ["theirs"]

@@ -12,6 +12,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -72,7 +73,7 @@ def say(store: Store, text: str, branch: str) -> None:
     write(store, draft, author="Ada <ada@example.org>", branch=branch)
 
 
-def expected(store: Store) -> dict[str, object]:
+def expected(store: Store) -> dict[str, Any]:
     """Return the compiled contexts of the branches, and their sizes."""
     contexts = ContextCompiler(store)
     branches = {}

@@ -58,6 +58,17 @@ class ObjectId(bytes):
         return self.hex()[:length]
 
 
+def checked_id(value: object) -> ObjectId:
+    """Return a decoded value as an object id.
+
+    Raises:
+        TypeError: it is not 32 bytes.
+    """
+    if not isinstance(value, bytes) or len(value) != OID_BYTES:
+        raise TypeError("not an object id")
+    return ObjectId(value)
+
+
 def hash_object(data: bytes) -> ObjectId:
     """Return the id of an object's canonical bytes."""
     return ObjectId(blake3(data).digest())

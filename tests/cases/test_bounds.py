@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_cli.render.structure import to_json
 from trace_store.bundles.format import BundleHeader
 from trace_store.errors import CorruptBundleError, CorruptObjectError, InvalidInputError
@@ -18,7 +17,6 @@ from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId, digest
 from trace_store.store.handle import Store
 
-Run = Callable[..., Outcome]
 ITEMS = {
     "nothing": b"\xc0",
     "arrays": b"\x90",

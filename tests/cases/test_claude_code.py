@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cases.support.inputs import case
+from tests.importers.support.checks import import_by_lines
 from tests.importers.support.states import branches, context
 from tests.importers.support.transcripts import (
     SESSION,
@@ -70,11 +71,7 @@ def grows_into(data: bytes, expected: dict[str, list[str]], folder: Path) -> Non
     session = next(name for name in expected if "/" not in name)
     path = folder / f"{session}.jsonl"
     with Store.init(str(folder / "growing"), durability="fast") as store:
-        path.write_bytes(b"")
-        for line in data.splitlines(keepends=True):
-            with path.open("ab") as file:
-                file.write(line)
-            import_paths(store, [str(path)], format="claude-code")
+        import_by_lines(store, path, data)
         assert {name: in_short(store, tip) for name, tip in branches(store).items()} == expected
         assert restore_file(store, find_file(store, session)).to_bytes() == data
 

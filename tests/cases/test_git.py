@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -12,7 +13,8 @@ from random import Random
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
+from tests.support.git import git as git_in
 from trace_store import Image, Repo, maintenance
 from trace_store.errors import BrokenHistoryError, RefLostError
 from trace_store.maintenance import second_copies
@@ -21,17 +23,13 @@ from trace_store.store.handle import Store
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 WRITERS, COMMITS = (int(os.environ.get(f"TRACE_TEST_GIT_{n}", 4)) for n in ("WRITERS", "COMMITS"))
-IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@b")
 
 
-def git(*words: str, check: bool = True) -> str:
-    run = subprocess.run(["git", *IDENTITY, *words], capture_output=True, check=False, text=True)
-    assert run.returncode == 0 or not check, run.stderr
-    return run.stdout
+git = functools.partial(git_in, ".")
 
 
 @pytest.fixture
-def project(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
+def project(ok: Run) -> Run:
     """A project with one commit of Trace that git has."""
     ok("commit", "--user", "base")
     git("init", "-q", "-b", "main")
@@ -56,9 +54,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("words", TAKEN.values(), ids=TAKEN)
-def test_case_50_what_git_never_had_survives(
-    project: Callable[..., Outcome], words: list[str]
-) -> None:
+def test_case_50_what_git_never_had_survives(project: Run, words: list[str]) -> None:
     project("commit", "--user", "one")
     project("commit", "-q", "--user", "two")
     git(*words)
@@ -70,7 +66,7 @@ def test_case_50_what_git_never_had_survives(
     assert ("restored after git removed it" in outcome.err) is taken_away
 
 
-def test_case_50_also_before_git_has_anything(ok: Callable[..., Outcome]) -> None:
+def test_case_50_also_before_git_has_anything(ok: Run) -> None:
     git("init", "-q")
     ok("commit", "--user", "base")
     git("clean", "-fdq")
@@ -79,7 +75,7 @@ def test_case_50_also_before_git_has_anything(ok: Callable[..., Outcome]) -> Non
 
 
 def test_case_50_what_was_added_and_never_committed_survives(
-    project: Callable[..., Outcome],
+    project: Run,
 ) -> None:
     project("commit", "--user", "one")
     git("add", ".trace")
@@ -87,7 +83,7 @@ def test_case_50_what_was_added_and_never_committed_survives(
     assert said(project) == ["base", "one"]
 
 
-def add_by_library(_: Callable[..., Outcome]) -> None:
+def add_by_library(_: Run) -> None:
     with Repo.open(".") as repo:
         repo.append("user", "next")
 
@@ -100,7 +96,7 @@ WRITERS_OF_NEXT = {
 writes_next = pytest.mark.parametrize("write", WRITERS_OF_NEXT.values(), ids=list(WRITERS_OF_NEXT))
 
 
-def test_case_50_a_quiet_commit_leaves_nothing_behind(project: Callable[..., Outcome]) -> None:
+def test_case_50_a_quiet_commit_leaves_nothing_behind(project: Run) -> None:
     project("commit", "-q", "--user", "one")
     git("add", "-A")
     git("commit", "-qm", "2")
@@ -108,7 +104,7 @@ def test_case_50_a_quiet_commit_leaves_nothing_behind(project: Callable[..., Out
     assert project("-C", "copy", "log").lines[0].endswith("user: one")
 
 
-def test_case_50_a_loop_is_sealed_at_its_end(project: Callable[..., Outcome]) -> None:
+def test_case_50_a_loop_is_sealed_at_its_end(project: Run) -> None:
     for number in range(3):
         project("commit", "--no-seal", "--user", str(number))
     assert not git("status", "--porcelain", ".trace")
@@ -116,9 +112,7 @@ def test_case_50_a_loop_is_sealed_at_its_end(project: Callable[..., Outcome]) ->
 
 
 @writes_next
-def test_case_50_a_branch_without_files_goes_on(
-    ok: Callable[..., Outcome], write: Callable[..., object]
-) -> None:
+def test_case_50_a_branch_without_files_goes_on(ok: Run, write: Callable[..., object]) -> None:
     git("init", "-q", "-b", "main")
     git("add", ".trace")
     git("commit", "-qm", "no branch yet")
@@ -130,7 +124,7 @@ def test_case_50_a_branch_without_files_goes_on(
 
 @writes_next
 def test_case_50_a_tip_is_put_back_whose_pack_git_has(
-    project: Callable[..., Outcome], write: Callable[..., object]
+    project: Run, write: Callable[..., object]
 ) -> None:
     project("switch", "-c", "idea")
     project("commit", "--user", "one")
@@ -144,7 +138,7 @@ def test_case_50_a_tip_is_put_back_whose_pack_git_has(
 
 @writes_next
 def test_case_50_a_tip_that_git_has_is_put_back_where_nothing_is_remembered(
-    project: Callable[..., Outcome], write: Callable[..., object]
+    project: Run, write: Callable[..., object]
 ) -> None:
     project("commit", "--user", "one")
     git("clean", "-fdxq")
@@ -154,7 +148,7 @@ def test_case_50_a_tip_that_git_has_is_put_back_where_nothing_is_remembered(
 
 @writes_next
 def test_case_50_a_branch_that_cannot_be_put_back_gets_no_second_root(
-    project: Callable[..., Outcome], write: Callable[..., object]
+    project: Run, write: Callable[..., object]
 ) -> None:
     project("commit", "--user", "one")
     for name in ("refs", "objects/pack", "local/packs"):
@@ -171,7 +165,7 @@ def test_case_50_a_branch_that_cannot_be_put_back_gets_no_second_root(
 
 @writes_next
 def test_case_50_a_branch_that_git_took_away_on_purpose_may_begin_anew(
-    ok: Callable[..., Outcome], write: Callable[..., object]
+    ok: Run, write: Callable[..., object]
 ) -> None:
     git("init", "-q", "-b", "main")
     git("add", ".trace")
@@ -184,7 +178,7 @@ def test_case_50_a_branch_that_git_took_away_on_purpose_may_begin_anew(
     assert said(ok) == ["next"]
 
 
-def test_case_50_what_git_has_follows_git(project: Callable[..., Outcome]) -> None:
+def test_case_50_what_git_has_follows_git(project: Run) -> None:
     project("commit", "--user", "one")
     git("add", ".trace")
     git("commit", "-qm", "2")
@@ -218,9 +212,7 @@ def carried(folder: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("attributes", OUTER.values(), ids=OUTER)
-def test_case_42_git_leaves_the_bytes_alone(
-    ok: Callable[..., Outcome], trace: Trace, attributes: str
-) -> None:
+def test_case_42_git_leaves_the_bytes_alone(ok: Run, trace: Trace, attributes: str) -> None:
     git("init", "-q", "-b", "main")
     for way, change in (("clean", "tr a b"), ("smudge", "tr a c"), ("required", "true")):
         git("config", f"filter.lfs.{way}", change)
@@ -242,7 +234,7 @@ def test_case_42_git_leaves_the_bytes_alone(
     assert "git-" not in trace("doctor").text
 
 
-def test_case_42_attributes_that_win_are_named(ok: Callable[..., Outcome], trace: Trace) -> None:
+def test_case_42_attributes_that_win_are_named(ok: Run, trace: Trace) -> None:
     git("init", "-q", "-b", "main")
     Path(".git/info/attributes").write_text("*.pack ident\n")
     outcome = trace("doctor")
@@ -269,9 +261,7 @@ IGNORED = [
 
 
 @pytest.mark.parametrize("patterns", [IGNORED, [".trace/**"], ["*", "!.trace"]], ids=str)
-def test_case_42_outer_patterns_hide_nothing(
-    ok: Callable[..., Outcome], patterns: list[str]
-) -> None:
+def test_case_42_outer_patterns_hide_nothing(ok: Run, patterns: list[str]) -> None:
     git("init", "-q", "-b", "main")
     ok("commit", "--user", "one", "--branch", "HEAD/logs")
     ok("commit", "--user", "two")
@@ -287,7 +277,7 @@ def test_case_42_outer_patterns_hide_nothing(
 
 @pytest.mark.parametrize("pattern", [".trace", "/.trace/", ".*", "*"])
 def test_case_42_a_pattern_that_hides_the_folder_is_named(
-    ok: Callable[..., Outcome], trace: Trace, pattern: str
+    ok: Run, trace: Trace, pattern: str
 ) -> None:
     git("init", "-q", "-b", "main")
     Path(".gitignore").write_text(pattern + "\n")
@@ -296,7 +286,7 @@ def test_case_42_a_pattern_that_hides_the_folder_is_named(
 
 
 def test_case_50_what_a_bundle_brought_comes_back(
-    project: Callable[..., Outcome], tmp_path_factory: pytest.TempPathFactory
+    project: Run, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     other = str(tmp_path_factory.mktemp("other"))
     project("-C", other, "init", "-q")
@@ -307,7 +297,7 @@ def test_case_50_what_a_bundle_brought_comes_back(
     assert "from afar" in project("log", "side").text
 
 
-def test_case_50_second_copies_go_once_git_has_the_pack(project: Callable[..., Outcome]) -> None:
+def test_case_50_second_copies_go_once_git_has_the_pack(project: Run) -> None:
     project("commit", "--user", "one")
     assert os.listdir(".trace/local/packs")
     git("add", ".trace")
@@ -317,7 +307,7 @@ def test_case_50_second_copies_go_once_git_has_the_pack(project: Callable[..., O
 
 
 def test_case_50_a_tip_that_git_takes_away_during_a_seal_comes_back(
-    project: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+    project: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project("branch", "side")
     project("commit", "--user", "ours")
@@ -343,7 +333,7 @@ def test_case_50_a_tip_that_git_takes_away_during_a_seal_comes_back(
 
 
 def test_case_50_nothing_acknowledged_is_lost_under_many_writers(
-    project: Callable[..., Outcome], tmp_path: Path
+    project: Run, tmp_path: Path
 ) -> None:
     code = (
         "import sys; from trace_cli.main import main\n"
@@ -367,7 +357,7 @@ def test_case_50_nothing_acknowledged_is_lost_under_many_writers(
     turn = 0
     commands = [*TAKEN.values(), ["add", ".trace"], ["commit", "-qm", "more", "--allow-empty"]]
     while any(writer.poll() is None for writer in writers):
-        git(*commands[turn % len(commands)], check=False)
+        git(*commands[turn % len(commands)], code=None)
         turn += 1
     acknowledged = set()
     for writer in writers:
@@ -406,7 +396,7 @@ SHOWING = {
 
 
 @pytest.fixture
-def without_newest(project: Callable[..., Outcome]) -> str:
+def without_newest(project: Run) -> str:
     """A branch whose newest commit is missing; returns the commit's id."""
     before = packs()
     project("commit", "--user", "one")
@@ -435,9 +425,7 @@ def test_case_50_readers_show_what_is_whole_from_another_folder(
     assert without_newest in outcome.err
 
 
-def test_case_50_a_log_ends_where_commits_are_missing(
-    project: Callable[..., Outcome], trace: Trace
-) -> None:
+def test_case_50_a_log_ends_where_commits_are_missing(project: Run, trace: Trace) -> None:
     before = packs()
     project("commit", "--user", "one")
     missing = project("rev-parse", "HEAD").text.strip()
@@ -462,9 +450,7 @@ def test_case_50_a_commit_on_what_is_missing_is_refused(without_newest: str, tra
     assert str(caught.value.oid) == without_newest
 
 
-def test_case_50_repair_goes_on_from_what_is_whole(
-    project: Callable[..., Outcome], trace: Trace
-) -> None:
+def test_case_50_repair_goes_on_from_what_is_whole(project: Run, trace: Trace) -> None:
     before = packs()
     project("commit", "--user", "one")
     missing = project("rev-parse", "HEAD").text.strip()
@@ -485,9 +471,7 @@ def test_case_50_repair_goes_on_from_what_is_whole(
     assert project("rev-parse", "refs/lost-found/heads/main").text.strip() == tip
 
 
-def test_case_50_where_nothing_is_whole_another_branch_begins(
-    project: Callable[..., Outcome], trace: Trace
-) -> None:
+def test_case_50_where_nothing_is_whole_another_branch_begins(project: Run, trace: Trace) -> None:
     lose_packs()
     shutil.rmtree(".trace/journal")
     assert trace("status").code == 12

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cases.support.inputs import INPUTS
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from tests.support.pictures import GIF, JPEG, PNG, png
 from trace_store import Image, Message, Repo, Text
 from trace_store.context.repair.steps import repair_context
@@ -42,7 +41,7 @@ def test_case_11_12_14_16_an_invalid_image_is_a_fault(repository: Trace, path: P
         assert '"media_type": "image/jpeg"' in text
 
 
-def test_case_15_image_jpg_is_a_jpeg(ok: Callable[..., Outcome]) -> None:
+def test_case_15_image_jpg_is_a_jpeg(ok: Run) -> None:
     (path,) = INPUTS.glob("15-*/*.jsonl")
     ok("import", str(path))
     assert b'"media_type":"image/jpeg"' in ok("compile", "--format", "anthropic", "--strict").out

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_store.ref_names import UsedNames, is_ref_name
-
-Run = Callable[..., Outcome]
 
 REFUSED = [
     *("HEAD", "@", "a[", "[a]", "a*", "a?", "a~1", "a^", "a:b", "a\\b", "a b", "a\tb", "a\x7f"),

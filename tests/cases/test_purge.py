@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cases.support.inputs import case
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_store import Repo
 from trace_store.maintenance.purge import plan_purge
 from trace_store.maintenance.purge import purge as purge_planned
@@ -22,8 +22,6 @@ from trace_store.store.handle import Store
 
 TEXT = "Hedwig Wanderlust"
 SAID = f"Write to {TEXT}."
-
-Run = Callable[..., Outcome]
 
 
 def purge(run: Run, text: str = TEXT) -> None:

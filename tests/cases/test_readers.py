@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cases.support.inputs import case
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.progress import Progress
 from trace_store.environment import Environment
 from trace_store.importers import decode, import_file
@@ -59,9 +58,7 @@ def transcript(shift: int = 0, more: int = 20) -> bytes:
 
 
 @pytest.mark.parametrize("shift", [-1, 0, 1])
-def test_case_49_a_line_that_ends_with_a_chunk(
-    ok: Callable[..., Outcome], tmp_path: Path, shift: int
-) -> None:
+def test_case_49_a_line_that_ends_with_a_chunk(ok: Run, tmp_path: Path, shift: int) -> None:
     data = transcript(shift)
     path = tmp_path / "s.jsonl"
     path.write_bytes(data)
@@ -71,9 +68,7 @@ def test_case_49_a_line_that_ends_with_a_chunk(
 
 
 @pytest.mark.parametrize("shift", [-1, 0, 1])
-def test_case_49_a_file_that_has_grown(
-    ok: Callable[..., Outcome], tmp_path: Path, shift: int
-) -> None:
+def test_case_49_a_file_that_has_grown(ok: Run, tmp_path: Path, shift: int) -> None:
     first, data = transcript(shift, more=0), transcript(shift)
     path = tmp_path / "s.jsonl"
     for part in (first[:5_000], first, data):
@@ -90,7 +85,7 @@ PIECEWISE = ("08", "24", "25", "33", "34")
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 @pytest.mark.parametrize("number", PIECEWISE)
 def test_case_49_the_size_of_the_pieces_changes_nothing(
-    ok: Callable[..., Outcome],
+    ok: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     number: str,
@@ -127,9 +122,7 @@ SOUND = {
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_case_24_25_33_34_every_sound_message_is_there(
-    ok: Callable[..., Outcome], name: str
-) -> None:
+def test_case_24_25_33_34_every_sound_message_is_there(ok: Run, name: str) -> None:
     folder, _, file = name.partition("/")
     path = case(folder[:2]) / file
     outcome = ok("import", str(path))
@@ -161,7 +154,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
-def test_case_25_33_variants(ok: Callable[..., Outcome], tmp_path: Path, data: bytes) -> None:
+def test_case_25_33_variants(ok: Run, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "s.jsonl").write_bytes(data)
     ok("import", "s.jsonl")
     text = ok("compile", "--format", "text").text
@@ -189,9 +182,7 @@ ENCODED = {
 
 
 @pytest.mark.parametrize("data", ENCODED.values(), ids=ENCODED)
-def test_case_46_other_encodings_are_read(
-    ok: Callable[..., Outcome], tmp_path: Path, data: bytes
-) -> None:
+def test_case_46_other_encodings_are_read(ok: Run, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "s.jsonl").write_bytes(data)
     ok("import", "s.jsonl")
     text = ok("compile", "--format", "text").text
@@ -200,9 +191,7 @@ def test_case_46_other_encodings_are_read(
 
 
 @pytest.mark.parametrize("data", ENCODED.values(), ids=ENCODED)
-def test_case_46_standard_input_is_read_as_a_file_is(
-    ok: Callable[..., Outcome], data: bytes
-) -> None:
+def test_case_46_standard_input_is_read_as_a_file_is(ok: Run, data: bytes) -> None:
     ok("import", "-", stdin=data)
     assert "What is 2 + 2? naïve 日本" in ok("compile", "--format", "text").text
 
@@ -217,7 +206,7 @@ def test_records_in_a_list_are_never_passed_over_without_a_word(
     assert outcome.code == 2 or repository("log").lines
 
 
-def test_case_46_what_powershell_writes(ok: Callable[..., Outcome]) -> None:
+def test_case_46_what_powershell_writes(ok: Run) -> None:
     (path,) = case("46").iterdir()
     ok("import", str(path))
     assert ok("log").lines
@@ -231,9 +220,7 @@ def test_case_46_nothing_read_is_an_error(repository: Trace, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("line", ["{}", "x", "[]", '{"a":1}x', '{"a":"'])
-def test_case_52_many_short_lines_are_counted(
-    ok: Callable[..., Outcome], tmp_path: Path, line: str
-) -> None:
+def test_case_52_many_short_lines_are_counted(ok: Run, tmp_path: Path, line: str) -> None:
     count = 20_000
     (tmp_path / "s.jsonl").write_bytes(PLAIN + f"{line}\n".encode() * count)
     report = json.loads(ok("import", "s.jsonl", "--json").text)
@@ -249,9 +236,7 @@ def test_case_52_a_named_pipe_is_refused(repository: Trace, tmp_path: Path) -> N
     assert "not a regular file: pipe" in outcome.err
 
 
-def test_case_08_a_compressed_rollout_is_the_same_session(
-    ok: Callable[..., Outcome], tmp_path: Path
-) -> None:
+def test_case_08_a_compressed_rollout_is_the_same_session(ok: Run, tmp_path: Path) -> None:
     (path,) = (p for p in case("08").iterdir() if p.suffix == ".zst")
     ok("import", str(path))
     tip = ok("rev-parse", "HEAD").text
@@ -322,7 +307,7 @@ def test_where_nothing_is_found_other_folders_are_named(repository: Trace, tmp_p
     "name", ["plain.jsonl", "rollout-2026-08-04-0198f000-0000-7000-8000-00000000000a.jsonl"]
 )
 def test_a_header_that_comes_late_makes_no_second_session(
-    ok: Callable[..., Outcome], tmp_path: Path, name: str, growth: list[int]
+    ok: Run, tmp_path: Path, name: str, growth: list[int]
 ) -> None:
     (path,) = (p for p in case("08").iterdir() if p.suffix == ".jsonl")
     header, *others = path.read_bytes().splitlines(keepends=True)
@@ -334,9 +319,7 @@ def test_a_header_that_comes_late_makes_no_second_session(
     assert ok("export", "--native").out == b"".join(late)
 
 
-def test_a_session_that_has_only_its_header_is_no_error(
-    ok: Callable[..., Outcome], tmp_path: Path
-) -> None:
+def test_a_session_that_has_only_its_header_is_no_error(ok: Run, tmp_path: Path) -> None:
     (path,) = (p for p in case("08").iterdir() if p.suffix == ".jsonl")
     (tmp_path / "s.jsonl").write_bytes(path.read_bytes().splitlines(keepends=True)[0])
     ok("import", "s.jsonl")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.importers.support.transcripts import Transcript, real_files, text
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.import_file import import_paths
 from trace_store.store.handle import Store
 
-Run = Callable[..., Outcome]
 REPORT = '{"input_tokens": 12, "cache_read_input_tokens": 900, "output_tokens": 80}'
 
 

@@ -11,14 +11,12 @@ import pytest
 
 from tests.cases.support.inputs import case
 from tests.secrets.support.redaction import redacted
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_store.secrets.engine import Scanner
 from trace_store.secrets.prefilter import may_hold
 
 
-def test_case_56_signed_reasoning_comes_back_byte_for_byte(
-    ok: Callable[..., Outcome], tmp_path: Path
-) -> None:
+def test_case_56_signed_reasoning_comes_back_byte_for_byte(ok: Run, tmp_path: Path) -> None:
     (path,) = case("56").iterdir()
     ok("import", str(path))
     assert ok("compile", "--format", "anthropic", "--strict").code == 0

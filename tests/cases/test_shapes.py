@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from tests.cases.support.inputs import case
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
 from trace_store import Repo
 from trace_store.context.content import call_line
 from trace_store.errors import InvalidMessageError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
-Run = Callable[..., Outcome]
 SOUND = "SOUND TEXT"
 BAD_BLOCKS: list[Any] = [
     None,

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
-
-Run = Callable[..., Outcome]
+from tests.support.command_line import Run, Trace
 
 MESSAGES = [
     {"role": "user", "content": "go"},

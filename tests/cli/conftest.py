@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
 from trace_store.environment import Environment
@@ -52,7 +51,7 @@ def repository(trace: Trace) -> Trace:
 
 
 @pytest.fixture
-def ok(repository: Trace) -> Callable[..., Outcome]:
+def ok(repository: Trace) -> Run:
     """Run a command that has to succeed, in a folder with a repository."""
 
     def run(*words: str, stdin: bytes = b"", terminal: bool = False) -> Outcome:

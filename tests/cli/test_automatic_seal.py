@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
-from tests.support.command_line import Outcome
+from tests.support.command_line import Run
 from trace_store.store import unsealed
-
-Run = Callable[..., Outcome]
 
 
 def test_sealing_and_packing_say_what_they_did_unless_they_are_to_be_quiet(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
+from tests.support.files import flip
 
 
 def state(folder: Path) -> dict[str, str]:
@@ -146,10 +146,7 @@ def test_a_damaged_configuration(repository: Trace, tmp_path: Path, text: str) -
 def test_a_damaged_object(repository: Trace, tmp_path: Path) -> None:
     oid = repository("hash-object", "-w", "--stdin", stdin=b"precious").text.strip()
     path = tmp_path / ".trace" / "objects" / oid[:2] / oid[2:]
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.chmod(0o644)
-    path.write_bytes(data)
+    flip(path, -1)
     refused(repository("cat-file", "-p", oid), 12, oid[:12])
     refused(repository("show", oid), 12)
     assert repository("cat-file", "--batch-check", stdin=oid.encode()).text == f"{oid} damaged\n"
@@ -184,7 +181,7 @@ def test_a_branch_without_a_commit(repository: Trace) -> None:
     )
 
 
-def test_a_message_where_a_commit_is_needed(ok: Callable[..., Outcome], repository: Trace) -> None:
+def test_a_message_where_a_commit_is_needed(ok: Run, repository: Trace) -> None:
     for text in ("a", "b"):
         ok("commit", "-q", "--user", text)
     for words in (

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_bad_input import refused
-from tests.support.command_line import Outcome, Trace
-
-Run = Callable[..., Outcome]
+from tests.support.command_line import Run, Trace
 
 
 def program(text: str) -> list[str]:

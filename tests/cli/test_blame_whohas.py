@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 from tests.cli.test_bad_input import refused
-from tests.support.command_line import Outcome, Trace
-
-Run = Callable[..., Outcome]
+from tests.support.command_line import Run, Trace
 
 
 def test_blame(repository: Trace, ok: Run) -> None:

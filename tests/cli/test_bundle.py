@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.importers.support.transcripts import REASON, real_files, real_format
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
-
-Ok = Callable[..., Outcome]
 
 
 @pytest.fixture
-def filled(ok: Ok, tmp_path: Path) -> Ok:
+def filled(ok: Run, tmp_path: Path) -> Run:
     """Two repositories: one with a branch, and an empty one in `other`."""
     ok("commit", "--user", "What is 6 times 7?", "-q")
     (tmp_path / "other").mkdir()
@@ -24,7 +21,7 @@ def filled(ok: Ok, tmp_path: Path) -> Ok:
     return ok
 
 
-def test_there_and_back(filled: Ok) -> None:
+def test_there_and_back(filled: Run) -> None:
     tip = filled("rev-parse", "main").text.strip()
     made = filled("bundle", "create", "a.bundle")
     assert made.lines[0].startswith("a.bundle: 1 ref, 2 objects, ")
@@ -47,7 +44,7 @@ def test_there_and_back(filled: Ok) -> None:
     assert filled("-C", "other", "bundle", "import", "../a.bundle", "-q").out == b""
 
 
-def test_streams(filled: Ok, repository: Trace) -> None:
+def test_streams(filled: Run, repository: Trace) -> None:
     made = filled("bundle", "create", "-", "main")
     assert made.out.startswith(b"trace bundle 1\n")
     assert made.err.startswith("standard output: 1 ref, 2 objects, ")
@@ -61,7 +58,7 @@ def test_streams(filled: Ok, repository: Trace) -> None:
     assert repository("bundle", "create", "-", terminal=True).code == 2
 
 
-def test_only_what_is_new(filled: Ok, repository: Trace) -> None:
+def test_only_what_is_new(filled: Run, repository: Trace) -> None:
     first = filled("rev-parse", "main").text.strip()
     filled("commit", "--assistant", "42.", "-q")
     made = filled("bundle", "create", "new.bundle", "--since", first)
@@ -76,7 +73,7 @@ def test_only_what_is_new(filled: Ok, repository: Trace) -> None:
     assert whole.out == (Path("new.bundle").read_bytes())
 
 
-def test_no_repository_is_needed_to_look(filled: Ok, repository: Trace, tmp_path: Path) -> None:
+def test_no_repository_is_needed_to_look(filled: Run, repository: Trace, tmp_path: Path) -> None:
     first = filled("rev-parse", "main").text.strip()
     filled("commit", "--assistant", "42.", "-q")
     filled("bundle", "create", "new.bundle", f"{first}..")
@@ -88,7 +85,7 @@ def test_no_repository_is_needed_to_look(filled: Ok, repository: Trace, tmp_path
     assert repository("--dir", "nowhere", "bundle", "verify", "new.bundle").code == 10
 
 
-def test_what_happened_is_said(filled: Ok, repository: Trace) -> None:
+def test_what_happened_is_said(filled: Run, repository: Trace) -> None:
     filled("update-ref", "refs/tags/v1", "main")
     filled("bundle", "create", "a.bundle", "--all")
     filled("-C", "other", "bundle", "import", "../a.bundle", "-q")
@@ -115,7 +112,7 @@ def test_what_happened_is_said(filled: Ok, repository: Trace) -> None:
     assert found == {"refs/heads/main": "unchanged", "refs/tags/v1": "kept"}
 
 
-def test_refusals(filled: Ok, repository: Trace, tmp_path: Path) -> None:
+def test_refusals(filled: Run, repository: Trace, tmp_path: Path) -> None:
     filled("bundle", "create", "a.bundle")
     data = (tmp_path / "a.bundle").read_bytes()
     exists = repository("bundle", "create", "a.bundle")
@@ -144,13 +141,13 @@ def test_refusals(filled: Ok, repository: Trace, tmp_path: Path) -> None:
     assert not filled("-C", "other", "for-each-ref").out
 
 
-def test_names_that_a_terminal_would_obey_cannot_be_refs(filled: Ok, repository: Trace) -> None:
+def test_names_that_a_terminal_would_obey_cannot_be_refs(filled: Run, repository: Trace) -> None:
     outcome = repository("bundle", "import", "a\x1b[2Jb")
     assert outcome.code == 2
     assert "\x1b" not in outcome.err
 
 
-def test_a_session_goes_with_its_transcript(filled: Ok, tmp_path: Path) -> None:
+def test_a_session_goes_with_its_transcript(filled: Run, tmp_path: Path) -> None:
     sample = Path(SAMPLE).read_bytes()
     (tmp_path / "session.jsonl").write_bytes(sample)
     filled("import", "session.jsonl", "-q")
@@ -165,7 +162,7 @@ def test_a_session_goes_with_its_transcript(filled: Ok, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not real_files(), reason=REASON)
 def test_real_sessions_come_back_byte_for_byte_on_the_other_side(
-    filled: Ok, repository: Trace, tmp_path: Path
+    filled: Run, repository: Trace, tmp_path: Path
 ) -> None:
     """Bundled source files of imports are the same in the other repository."""
     files = {path.read_bytes() for path in real_files() if real_format(path)}

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.test_bad_input import refused, state
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_cli.runtime import Invocation
 from trace_store.environment import Environment
 from trace_store.errors import ErrorCode, TraceError
-
-Run = Callable[..., Outcome]
 
 
 def messages(ok: Run) -> list[dict[str, Any]]:

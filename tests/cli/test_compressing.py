@@ -11,7 +11,7 @@ import pytest
 
 from tests.llm.conftest import KEY, serving
 from tests.llm.support.fault_server import FaultServer, answer, said
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
 from trace_store.environment import Environment
 
 __all__ = ["serving"]
@@ -20,7 +20,7 @@ WORDS = "The parser reads a line, splits it at every comma, and forgets what sto
 
 
 @pytest.fixture
-def talk(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
+def talk(ok: Run) -> Run:
     """Run commands in a repository with twenty long messages."""
     for turn in range(10):
         ok("commit", "-q", "--user", f"{turn}? {WORDS}", "--assistant", f"{turn}! {WORDS}")
@@ -31,7 +31,7 @@ def record(outcome: Outcome) -> Any:
     return json.loads(outcome.text)
 
 
-def test_from_a_plan_to_an_expansion_and_back(talk: Callable[..., Outcome]) -> None:
+def test_from_a_plan_to_an_expansion_and_back(talk: Run) -> None:
     before = record(talk("compile", "--json"))
     plan = talk("compress", "--to", "50%", "--plan")
     assert "kept: " in plan.text
@@ -54,7 +54,7 @@ def test_from_a_plan_to_an_expansion_and_back(talk: Callable[..., Outcome]) -> N
     assert record(talk("compile", "--json"))["prefix_hash"] == before["prefix_hash"]
 
 
-def test_several_outcomes_at_once(talk: Callable[..., Outcome]) -> None:
+def test_several_outcomes_at_once(talk: Run) -> None:
     lines = talk("compress", "--budget", "50,700,1k,1m").lines
     assert "not possible: " in lines[1]
     found = record(talk("compress", "--budget", "50,700", "--json"))["outcomes"]
@@ -62,7 +62,7 @@ def test_several_outcomes_at_once(talk: Callable[..., Outcome]) -> None:
     assert found[1]["after"] <= 700
 
 
-def test_json_of_every_form(talk: Callable[..., Outcome]) -> None:
+def test_json_of_every_form(talk: Run) -> None:
     plan = record(talk("compress", "--to", "700", "--plan", "--json"))
     done = record(talk("compress", "--to", "700", "--json"))
     assert {key: done[key] for key in ("target", "before", "smallest", "runs", "kept")} == {
@@ -73,7 +73,7 @@ def test_json_of_every_form(talk: Callable[..., Outcome]) -> None:
     assert summary["summary"] == done["summaries"][0]["address"]
 
 
-def test_a_summary_from_standard_input(repository: Trace, talk: Callable[..., Outcome]) -> None:
+def test_a_summary_from_standard_input(repository: Trace, talk: Run) -> None:
     outcome = talk("compress", "HEAD~3", "--manual", "-", stdin=b"They spoke of the parser.\n")
     assert "14 messages → 1 summary (manual)" in outcome.text
     assert "They spoke of the parser." in talk("compile").text
@@ -81,7 +81,7 @@ def test_a_summary_from_standard_input(repository: Trace, talk: Callable[..., Ou
 
 def test_a_configured_model_is_asked_unless_that_is_not_wanted(
     repository: Trace,
-    talk: Callable[..., Outcome],
+    talk: Run,
     serving: Callable[..., FaultServer],
     tmp_path: Path,
 ) -> None:
@@ -116,7 +116,7 @@ def test_a_configured_model_is_asked_unless_that_is_not_wanted(
     ],
 )
 def test_how_it_may_not_be_called(
-    repository: Trace, talk: Callable[..., Outcome], words: tuple[str, ...], code: int, saying: str
+    repository: Trace, talk: Run, words: tuple[str, ...], code: int, saying: str
 ) -> None:
     before = talk("rev-parse", "HEAD").text
     outcome = repository("compress", *words)
@@ -124,16 +124,14 @@ def test_how_it_may_not_be_called(
     assert talk("rev-parse", "HEAD").text == before
 
 
-def test_it_is_not_done_twice_in_a_row(repository: Trace, talk: Callable[..., Outcome]) -> None:
+def test_it_is_not_done_twice_in_a_row(repository: Trace, talk: Run) -> None:
     talk("compress", "--to", "900")
     outcome = repository("compress", "--to", "400")
     assert (outcome.code, "hint: --force" in outcome.err) == (6, True)
     assert "nothing to compress" in talk("compress", "--to", "900").text
 
 
-def test_an_expansion_for_one_compile_has_no_table(
-    repository: Trace, talk: Callable[..., Outcome]
-) -> None:
+def test_an_expansion_for_one_compile_has_no_table(repository: Trace, talk: Run) -> None:
     assert repository("compile", "--expand", "HEAD.0").code == 2
     talk("remove", "HEAD.0")
     assert "9? " in talk("compile", "--expand", "HEAD~1.0").text

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_store.store.handle import Store
 
-Run = Callable[..., Outcome]
 SINCE = ("--since", "2020-01-01", "--timeout", "0")
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace, record
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store.exporters.registry import FORMS
 
@@ -19,16 +16,10 @@ SESSION = "89c670d1-13e6-5e56-a540-26baed822c05"
 
 
 @pytest.fixture
-def imported(ok: Callable[..., Outcome], repository: Trace, tmp_path: Path) -> Trace:
+def imported(ok: Run, repository: Trace, tmp_path: Path) -> Trace:
     shutil.copyfile(SAMPLE, tmp_path / "session.jsonl")
     ok("import", "session.jsonl", "-q")
     return repository
-
-
-def record(outcome: Outcome) -> dict[str, Any]:
-    assert outcome.code == 0, outcome.err
-    value: dict[str, Any] = json.loads(outcome.out)
-    return value
 
 
 @pytest.mark.parametrize("form", sorted({"html", "markdown"}))

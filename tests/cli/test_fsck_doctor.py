@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Trace
+from tests.support.files import flip
 from trace_store.file_systems import FileSystem
 from trace_store.maintenance import doctor
 
@@ -25,10 +26,7 @@ def place(trace: Trace, tmp_path: Path) -> Path:
 def lose(place: Path) -> None:
     """Damage the only pack, and delete the journal that still has its objects."""
     (pack,) = (place / "objects/pack").glob("*.pack")
-    data = bytearray(pack.read_bytes())
-    data[50] ^= 1
-    pack.chmod(0o644)
-    pack.write_bytes(data)
+    flip(pack, 50)
     shutil.rmtree(place / "journal")
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
-
-Run = Callable[..., Outcome]
+from tests.support.command_line import Outcome, Run, Trace
 
 
 @pytest.fixture

@@ -10,16 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Trace, record
 from trace_cli.porcelain.demo import NEXT, SAMPLE
 from trace_store.environment import Environment
 from trace_store.importers.formats.droid import DroidReader
-
-
-def record(outcome: Outcome) -> dict[str, Any]:
-    assert outcome.code == 0, outcome.err
-    value: dict[str, Any] = json.loads(outcome.out)
-    return value
 
 
 @pytest.fixture

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome
+from tests.support.command_line import Run, first
 from trace_cli.porcelain.demo import SAMPLE
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "json.md"
@@ -24,13 +22,8 @@ def documented(section: str) -> list[list[str]]:
     return [keys for table in tables if (keys := re.findall(r"(?m)^\| `(\w+)` \|", table))]
 
 
-def first(outcome: Outcome) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(outcome.lines[0])
-    return value
-
-
 @pytest.fixture
-def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]:
+def filled(ok: Run, tmp_path: Path) -> Run:
     shutil.copyfile(SAMPLE, tmp_path / "session.jsonl")
     ok("import", "session.jsonl", "-q")
     ok("usage", "record", '{"input_tokens": 1, "output_tokens": 1}', "-q")
@@ -93,16 +86,14 @@ def filled(ok: Callable[..., Outcome], tmp_path: Path) -> Callable[..., Outcome]
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else value,
 )
-def test_keys(
-    filled: Callable[..., Outcome], section: str, words: list[str], left_out: list[str]
-) -> None:
+def test_keys(filled: Run, section: str, words: list[str], left_out: list[str]) -> None:
     flags = [] if "--result-json" in words else ["--json"]
     found = first(filled(*words, *flags))
     (keys,) = documented(section)
     assert set(found) == set(keys) - set(left_out)
 
 
-def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
+def test_keys_of_trajectories(filled: Run) -> None:
     (of_state,) = documented("trajectory start, trajectory list")
     (of_event,) = documented("trajectory decision")
     (of_whole,) = documented("trajectory show")
@@ -145,7 +136,7 @@ def test_keys_of_trajectories(filled: Callable[..., Outcome]) -> None:
     )
 
 
-def test_keys_of_imported_trajectories(filled: Callable[..., Outcome]) -> None:
+def test_keys_of_imported_trajectories(filled: Run) -> None:
     filled("tr", "start", "x", "-q")
     filled("tr", "export", "-f", "trail", "-o", "x.json")
     of_report, of_file = documented("trajectory import")
@@ -153,14 +144,14 @@ def test_keys_of_imported_trajectories(filled: Callable[..., Outcome]) -> None:
     assert [list(report), list(report["files"][0])] == [of_report, of_file]
 
 
-def test_keys_of_tasks(filled: Callable[..., Outcome]) -> None:
+def test_keys_of_tasks(filled: Run) -> None:
     filled("tr", "start", "#12", "-q")
     for command in ("task", "sync"):
         (keys,) = documented(f"trajectory {command}")
         assert list(first(filled("trajectory", command, "--json"))) == keys
 
 
-def test_keys_of_the_trash(filled: Callable[..., Outcome]) -> None:
+def test_keys_of_the_trash(filled: Run) -> None:
     of_message, of_ref = documented("trash, trash search")
     filled("remove", "HEAD~1.0", "-q")
     filled("reset", "--hard", "HEAD~1", "-q")
@@ -170,7 +161,7 @@ def test_keys_of_the_trash(filled: Callable[..., Outcome]) -> None:
     assert list(lines[-1]) == of_ref
 
 
-def test_keys_of_what_is_shown(filled: Callable[..., Outcome]) -> None:
+def test_keys_of_what_is_shown(filled: Run) -> None:
     of_commit, of_message, of_object = documented("show")
     (of_log,) = documented("log")
     tokens = {"tokens_added", "token_count", "token_source"}
@@ -181,7 +172,7 @@ def test_keys_of_what_is_shown(filled: Callable[..., Outcome]) -> None:
     assert list(first(filled("show", "--json", blob))) == of_object
 
 
-def test_keys_inside(filled: Callable[..., Outcome]) -> None:
+def test_keys_inside(filled: Run) -> None:
     text = PAGE.read_text(encoding="utf-8")
 
     def row(section: str, key: str) -> set[str]:
@@ -209,7 +200,7 @@ def test_keys_inside(filled: Callable[..., Outcome]) -> None:
     assert set(first(filled("repair", "--json"))["faults"][0]) == row("repair", "faults")
 
 
-def test_keys_of_conflicts(trace: Callable[..., Outcome], ok: Callable[..., Outcome]) -> None:
+def test_keys_of_conflicts(trace: Run, ok: Run) -> None:
     ok("commit", "--user", "a", "-q")
     ok("update-ref", "refs/heads/side", "HEAD")
     ok("edit", "HEAD.0", "mine", "-q")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 import trace_store
-from tests.support.command_line import Outcome
+from tests.support.command_line import Run
 from trace_cli import porcelain
 from trace_cli.commands import COMMANDS, PLUMBING
 from trace_store import Environment
@@ -145,15 +144,11 @@ BELOW = {
     "formats and models of providers: no repository is involved": {
         "advice": "llm",
         "bisect": "providers",
-        "checkpoint": "llm",
         "common": "context",  # names of models
         "compile": "providers",
-        "compress": "llm",
         "config": "context.tokens llm",
         "input": "providers",
         "model": "llm",
-        "trajectory_capture": "llm",
-        "trajectory_end": "llm",
     },
     "hooks in the git repository of the code": {
         "trajectory_git": "trajectories",
@@ -225,8 +220,8 @@ def test_the_porcelain_calls_only_the_front_door() -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_function_of_the_library_is_called(
-    trace: Callable[..., Outcome],
-    ok: Callable[..., Outcome],
+    trace: Run,
+    ok: Run,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     name: str,

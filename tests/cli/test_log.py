@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_bad_input import refused
 from tests.cli.test_startup import loaded_by
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
 from trace_cli.render.graph import Graph
 from trace_store.odb.database import ObjectDatabase
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -285,9 +282,7 @@ def test_changes_in_either_order_are_the_same(talk: Run) -> None:
         assert newest[1:] == oldest[:0:-1]
 
 
-def test_facts_and_settings_are_recorded_and_found(
-    ok: Callable[..., Outcome], trace: Trace
-) -> None:
+def test_facts_and_settings_are_recorded_and_found(ok: Run, trace: Trace) -> None:
     ok("commit", "--assistant", "42.", "--set", "temperature=0.2", "--meta", "ticket=T-12")
     ok("commit", "--user", "Thanks.")
     (line,) = ok("log", "--meta", "ticket=T-12", "--json").lines

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome
+from tests.support.command_line import Outcome, Run
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES
@@ -22,11 +21,9 @@ from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, Tool
 from trace_store.oid import ObjectId, hash_object
 from trace_store.store.handle import Store
 
-Ok = Callable[..., Outcome]
-
 
 @pytest.fixture
-def sample(ok: Ok, tmp_path: Path) -> Ok:
+def sample(ok: Run, tmp_path: Path) -> Run:
     shutil.copyfile(SAMPLE, tmp_path / "session.jsonl")
     ok("import", "session.jsonl", "-q")
     return ok
@@ -36,7 +33,7 @@ def rows(outcome: Outcome) -> list[dict[str, Any]]:
     return [json.loads(line) for line in outcome.lines]
 
 
-def rendered(ok: Ok) -> list[tuple[str, str, str, str | None, str]]:
+def rendered(ok: Run) -> list[tuple[str, str, str, str | None, str]]:
     """Return address, role, type, tool and text of each content in the lossless form."""
     found: list[tuple[str, str, str, str | None, str]] = []
     tools: dict[str, str] = {}
@@ -54,7 +51,7 @@ def rendered(ok: Ok) -> list[tuple[str, str, str, str | None, str]]:
     return found
 
 
-def test_parts_are_those_of_the_messages(sample: Ok) -> None:
+def test_parts_are_those_of_the_messages(sample: Run) -> None:
     parts = rows(sample("ls-parts", "--json"))
     columns = ("address", "role", "type", "tool", "text")
     assert [tuple(row[name] for name in columns) for row in parts] == rendered(sample)
@@ -70,14 +67,14 @@ def test_parts_are_those_of_the_messages(sample: Ok) -> None:
     assert len(failed) == 2
 
 
-def test_a_range_knows_the_tools_of_what_came_before(sample: Ok) -> None:
+def test_a_range_knows_the_tools_of_what_came_before(sample: Run) -> None:
     whole = sample("ls-parts").lines
     for number in range(1, 16):
         later = sample("ls-parts", f"HEAD~{number}..").lines
         assert later == whole[-len(later) :]
 
 
-def test_what_was_said_stays_listed(sample: Ok) -> None:
+def test_what_was_said_stays_listed(sample: Run) -> None:
     before = sample("ls-parts").lines
     sample("edit", "HEAD~3.0", "reworded", "-q")
     sample("remove", "HEAD~5.0", "-q")
@@ -95,7 +92,7 @@ def write(folder: Path, parts: list[Part]) -> None:
     assert hash_object(commit) == oid
 
 
-def test_every_type_of_part(ok: Ok, tmp_path: Path) -> None:
+def test_every_type_of_part(ok: Run, tmp_path: Path) -> None:
     write(
         tmp_path,
         [
@@ -128,7 +125,7 @@ def test_every_type_of_part(ok: Ok, tmp_path: Path) -> None:
     assert again == [line.split(" ")[2] for line in listed.lines]
 
 
-def test_content_that_is_stored_in_pieces(ok: Ok, tmp_path: Path) -> None:
+def test_content_that_is_stored_in_pieces(ok: Run, tmp_path: Path) -> None:
     long = "x" * (MAXIMUM_BLOB_BYTES + 5)
     write(tmp_path, [Text(long)])
     assert ok("ls-parts").lines[0].split()[3] == str(len(long))

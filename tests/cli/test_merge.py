@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
 from trace_cli.porcelain.editor import marked
 from trace_store.environment import Environment
 
-Ok = Callable[..., Outcome]
-
 
 @pytest.fixture
-def apart(ok: Ok) -> Ok:
+def apart(ok: Run) -> Run:
     """Two branches that edited the same message; HEAD is on main."""
     ok("commit", "--user", "a\nb\nc", "-q")
     ok("update-ref", "refs/heads/side", "HEAD")
@@ -27,7 +24,7 @@ def apart(ok: Ok) -> Ok:
     return ok
 
 
-def test_a_conflict_from_beginning_to_end(apart: Ok, trace: Trace) -> None:
+def test_a_conflict_from_beginning_to_end(apart: Run, trace: Trace) -> None:
     stopped = trace("merge", "side")
     assert stopped.code == 3
     assert "1  both-edited" in stopped.text
@@ -46,7 +43,7 @@ def test_a_conflict_from_beginning_to_end(apart: Ok, trace: Trace) -> None:
     assert trace("merge", "--continue").code == 6
 
 
-def test_whoever_writes_while_something_waits_is_told(apart: Ok, trace: Trace) -> None:
+def test_whoever_writes_while_something_waits_is_told(apart: Run, trace: Trace) -> None:
     def said(*words: str) -> str:
         return trace(*words).err
 
@@ -72,7 +69,7 @@ def test_whoever_writes_while_something_waits_is_told(apart: Ok, trace: Trace) -
     assert json.loads(apart("status", "--json").text)["waiting"] is None
 
 
-def test_what_is_committed_while_a_rebase_waits_is_made_anew_too(apart: Ok, trace: Trace) -> None:
+def test_what_is_committed_while_a_rebase_waits_is_made_anew_too(apart: Run, trace: Trace) -> None:
     assert trace("rebase", "side").code == 3
     assert "`trace rebase --continue` continues from it" in trace("commit", "--user", "late").err
     assert "both-edited" in apart("resolve").text
@@ -82,7 +79,7 @@ def test_what_is_committed_while_a_rebase_waits_is_made_anew_too(apart: Ok, trac
     assert apart("compile", "--format", "text").text.rstrip().endswith("late")
 
 
-def test_a_rebase_whose_branch_went_elsewhere_is_only_given_up(apart: Ok, trace: Trace) -> None:
+def test_a_rebase_whose_branch_went_elsewhere_is_only_given_up(apart: Run, trace: Trace) -> None:
     assert trace("rebase", "side").code == 3
     apart("update-ref", "refs/heads/main", "side")
     for words in (["resolve"], ["rebase", "--continue"]):
@@ -101,7 +98,7 @@ def test_a_rebase_whose_branch_went_elsewhere_is_only_given_up(apart: Ok, trace:
     ids=["ours", "theirs", "text", "skip"],
 )
 def test_a_revert_stops_is_settled_and_goes_on(
-    ok: Ok, trace: Trace, words: list[str], after: str
+    ok: Run, trace: Trace, words: list[str], after: str
 ) -> None:
     ok("commit", "--user", "a b c")
     ok("edit", "HEAD.0", "b c", "-q")
@@ -129,7 +126,9 @@ def test_a_revert_stops_is_settled_and_goes_on(
     assert ok("rev-parse", "HEAD").text == ok("rev-parse", "before").text
 
 
-def test_a_revert_is_given_up_and_nothing_has_changed(ok: Ok, trace: Trace, tmp_path: Path) -> None:
+def test_a_revert_is_given_up_and_nothing_has_changed(
+    ok: Run, trace: Trace, tmp_path: Path
+) -> None:
     ok("commit", "--assistant", "first")
     ok("edit", "HEAD.0", "second", "-q")
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file() and "refs" in p.parts}
@@ -146,7 +145,7 @@ def test_a_revert_is_given_up_and_nothing_has_changed(ok: Ok, trace: Trace, tmp_
     assert ok("compile", "--format", "text").text.strip() == ""
 
 
-def test_a_revert_on_a_detached_head(ok: Ok, trace: Trace) -> None:
+def test_a_revert_on_a_detached_head(ok: Run, trace: Trace) -> None:
     ok("commit", "--user", "a")
     ok("edit", "HEAD.0", "b", "-q")
     ok("edit", "HEAD~1.0", "c", "-q")
@@ -162,7 +161,7 @@ def test_a_revert_on_a_detached_head(ok: Ok, trace: Trace) -> None:
 
 
 @pytest.fixture
-def rebased_twice(ok: Ok) -> tuple[Ok, str]:
+def rebased_twice(ok: Run) -> tuple[Run, str]:
     """A message carried through two rebases, and the commit that first added it."""
     ok("commit", "--user", "start", "-q")
     ok("tag", "start")
@@ -177,7 +176,7 @@ def rebased_twice(ok: Ok) -> tuple[Ok, str]:
     return ok, born
 
 
-def test_an_address_stays_through_two_rebases(rebased_twice: tuple[Ok, str]) -> None:
+def test_an_address_stays_through_two_rebases(rebased_twice: tuple[Run, str]) -> None:
     ok, born = rebased_twice
     assert ok("rev-parse", "HEAD~1").text.strip() != born
     shown = ok("show", f"{born}.0")
@@ -195,7 +194,7 @@ def test_an_address_stays_through_two_rebases(rebased_twice: tuple[Ok, str]) -> 
 
 
 def test_a_message_is_found_where_the_commit_of_its_birth_is_not_here(
-    rebased_twice: tuple[Ok, str], trace: Trace, tmp_path: Path
+    rebased_twice: tuple[Run, str], trace: Trace, tmp_path: Path
 ) -> None:
     ok, born = rebased_twice
     ok("bundle", "create", "main.bundle", "main")
@@ -218,7 +217,7 @@ def test_a_message_is_found_where_the_commit_of_its_birth_is_not_here(
     assert there("show", "abcdefabcdef.0").code == 4
 
 
-def test_a_log_of_all_follows_what_refs_have_and_not_the_trash(ok: Ok) -> None:
+def test_a_log_of_all_follows_what_refs_have_and_not_the_trash(ok: Run) -> None:
     """An undone rebase leaves copies in the trash; a kept one the originals."""
     ok("commit", "--user", "base", "-q")
     ok("branch", "-q", "up")
@@ -245,7 +244,7 @@ def test_a_log_of_all_follows_what_refs_have_and_not_the_trash(ok: Ok) -> None:
         assert ("trash" in found.text, found.text.count("\n"), found.err) == (False, 2, "")
 
 
-def test_what_stands_on_another_branch_is_shown_as_it_is_there(ok: Ok) -> None:
+def test_what_stands_on_another_branch_is_shown_as_it_is_there(ok: Run) -> None:
     ok("commit", "--user", "start", "-q")
     ok("switch", "-q", "-c", "side")
     made = ok("commit", "--user", "aside").text.split()[0]
@@ -254,7 +253,7 @@ def test_what_stands_on_another_branch_is_shown_as_it_is_there(ok: Ok) -> None:
     assert ("aside" in found.text, found.err) == (True, "")
 
 
-def test_a_rebase_of_all_commits(ok: Ok, trace: Trace) -> None:
+def test_a_rebase_of_all_commits(ok: Run, trace: Trace) -> None:
     ok("commit", "--user", "a", "-q")
     ok("commit", "--user", "b", "-q")
     todo = ok("rebase", "--root", "--print-todo").lines
@@ -265,7 +264,7 @@ def test_a_rebase_of_all_commits(ok: Ok, trace: Trace) -> None:
     assert trace("rebase", "--root", "HEAD~1").code == 2
 
 
-def test_refusals(apart: Ok, trace: Trace) -> None:
+def test_refusals(apart: Run, trace: Trace) -> None:
     for words, code, said in (
         (["merge", "side", "--ff-only"], 6, "without --ff-only a merge commit is created"),
         (["merge", "side", "--ff-only", "--no-ff"], 2, "exclude"),
@@ -279,7 +278,7 @@ def test_refusals(apart: Ok, trace: Trace) -> None:
         assert (found.code, said in found.err) == (code, True), found.err
 
 
-def test_settling_in_an_editor(apart: Ok, trace: Trace, tmp_path: Path) -> None:
+def test_settling_in_an_editor(apart: Run, trace: Trace, tmp_path: Path) -> None:
     trace("merge", "side", "-q")
     editor = tmp_path / "editor.sh"
     editor.write_text(
@@ -303,7 +302,7 @@ def test_markers_stand_around_what_differs() -> None:
     assert marked("a", "b") == "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"
 
 
-def test_a_rebase_from_beginning_to_end(apart: Ok, trace: Trace, tmp_path: Path) -> None:
+def test_a_rebase_from_beginning_to_end(apart: Run, trace: Trace, tmp_path: Path) -> None:
     old = apart("rev-parse", "HEAD").text.strip()
     stopped = trace("rebase", "side")
     assert (stopped.code, "both-edited" in stopped.text) == (3, True)
@@ -328,7 +327,7 @@ def test_a_rebase_from_beginning_to_end(apart: Ok, trace: Trace, tmp_path: Path)
     assert trace("rebase").code == 4
 
 
-def test_picks_and_moves_are_told(apart: Ok, trace: Trace) -> None:
+def test_picks_and_moves_are_told(apart: Run, trace: Trace) -> None:
     apart("commit", "--assistant", "new", "-q")
     apart("symbolic-ref", "HEAD", "refs/heads/side")
     assert "1 commit picked" in apart("cherry-pick", "main").text
@@ -340,7 +339,7 @@ def test_picks_and_moves_are_told(apart: Ok, trace: Trace) -> None:
     assert trace("cherry-pick", "--continue").code == 6
 
 
-def test_a_rebase_that_waits_may_still_be_allowed_to_drop_pinned(apart: Ok, trace: Trace) -> None:
+def test_a_rebase_that_waits_may_still_be_allowed_to_drop_pinned(apart: Run, trace: Trace) -> None:
     apart("commit", "-q", "--user", "pinned")
     apart("pin", "-q", "HEAD.0")
     listed = apart("rebase", "side", "--print-todo").text.splitlines()
@@ -352,7 +351,7 @@ def test_a_rebase_that_waits_may_still_be_allowed_to_drop_pinned(apart: Ok, trac
     assert "pinned" not in apart("compile", "--format", "text").text
 
 
-def test_who_settles_a_conflict_may_drop_what_was_pinned(ok: Ok, repository: Trace) -> None:
+def test_who_settles_a_conflict_may_drop_what_was_pinned(ok: Run, repository: Trace) -> None:
     ok("commit", "-q", "--user", "q")
     ok("branch", "-q", "base")
     ok("commit", "-q", "--user", "left out")
@@ -363,7 +362,7 @@ def test_who_settles_a_conflict_may_drop_what_was_pinned(ok: Ok, repository: Tra
     assert "0 commits reapplied, 1 dropped" in ok("rebase", "--continue").text
 
 
-def test_a_list_that_comes_back_from_the_editor(ok: Ok, repository: Trace) -> None:
+def test_a_list_that_comes_back_from_the_editor(ok: Run, repository: Trace) -> None:
     for text in "abc":
         ok("commit", "-q", "--user", text)
     before = ok("rev-parse", "HEAD").text
@@ -379,7 +378,7 @@ def test_a_list_that_comes_back_from_the_editor(ok: Ok, repository: Trace) -> No
     assert [record["message"] for record in made] == ["said", "said"]
 
 
-def test_a_conflict_keeps_its_number_and_may_be_settled_anew(ok: Ok, repository: Trace) -> None:
+def test_a_conflict_keeps_its_number_and_may_be_settled_anew(ok: Run, repository: Trace) -> None:
     ok("commit", "-q", "--system", "S", "--user", "one", "--user", "two", "--user", "three")
     start = ok("rev-parse", "HEAD").text.strip()
     ok("branch", "-q", "idea")
@@ -407,7 +406,7 @@ def test_a_conflict_keeps_its_number_and_may_be_settled_anew(ok: Ok, repository:
 
 
 def test_numbers_of_conflicts_go_on_through_the_steps_of_a_rebase(
-    ok: Ok, repository: Trace
+    ok: Run, repository: Trace
 ) -> None:
     ok("commit", "-q", "--user", "one", "--user", "two")
     start = ok("rev-parse", "HEAD").text.strip()
@@ -427,7 +426,7 @@ def test_numbers_of_conflicts_go_on_through_the_steps_of_a_rebase(
     assert "1 on idea" in said
 
 
-def test_a_fixup_leaves_out_what_was_said_about_it(ok: Ok, trace: Trace) -> None:
+def test_a_fixup_leaves_out_what_was_said_about_it(ok: Run, trace: Trace) -> None:
     ok("commit", "-q", "--user", "first", "-m", "the first")
     for number in (2, 3):
         ok("commit", "-q", "--user", f"message {number}", "-m", f"said of {number}")
@@ -442,7 +441,7 @@ def test_a_fixup_leaves_out_what_was_said_about_it(ok: Ok, trace: Trace) -> None
     assert "message 3" in ok("compile", "--format", "text").text
 
 
-def test_a_hint_names_what_waits(apart: Ok, trace: Trace) -> None:
+def test_a_hint_names_what_waits(apart: Run, trace: Trace) -> None:
     assert "`trace rebase UPSTREAM` starts one" in trace("rebase", "--abort").err
     assert trace("merge", "side").code == 3
     refused = trace("rebase", "--abort")

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_bad_input import refused
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_cli.advice import INSTEAD
 from trace_cli.commands import BY_NAME
 from trace_cli.render import tables
 
-Run = Callable[..., Outcome]
 LONG = " ".join(f"word{n}" for n in range(20)) + " needle" + " and more" * 100
 
 

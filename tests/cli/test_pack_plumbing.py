@@ -6,12 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.files import Disk
 from trace_store.layout import Layout
@@ -22,11 +21,10 @@ from trace_store.oid import ObjectId, hash_object
 from trace_store.store.handle import Store
 
 ROOT = Path(__file__).resolve().parents[2]
-Ok = Callable[..., Outcome]
 
 
 @pytest.fixture
-def filled(ok: Ok) -> Ok:
+def filled(ok: Run) -> Run:
     """A repository with a branch of two commits, its objects in a pack."""
     ok("commit", "--user", "What is 6 times 7?")
     ok("commit", "--assistant", "42.")
@@ -34,7 +32,7 @@ def filled(ok: Ok) -> Ok:
 
 
 @pytest.fixture
-def other(filled: Ok, tmp_path: Path) -> Path:
+def other(filled: Run, tmp_path: Path) -> Path:
     (tmp_path / "other").mkdir()
     filled("-C", "other", "init", "-q")
     return tmp_path / "other"
@@ -44,7 +42,7 @@ def packs(folder: Path) -> list[Path]:
     return sorted((folder / ".trace" / "objects" / "pack").glob("*.pack"))
 
 
-def test_a_branch_goes_to_another_repository(filled: Ok, other: Path) -> None:
+def test_a_branch_goes_to_another_repository(filled: Run, other: Path) -> None:
     listed = filled("ls-objects", "main")
     pack = filled("pack-objects", "--stdout", stdin=listed.out)
     assert pack.out == filled("pack-objects", "--revs", "--stdout", stdin=b"main\n").out
@@ -63,7 +61,7 @@ def test_a_branch_goes_to_another_repository(filled: Ok, other: Path) -> None:
     assert sorted(told) == sorted(line.split()[0] for line in only.lines)
 
 
-def test_objects_of_a_pack_one_by_one(filled: Ok, other: Path) -> None:
+def test_objects_of_a_pack_one_by_one(filled: Run, other: Path) -> None:
     listed = filled("ls-objects", "main")
     pack = filled("pack-objects", "--stdout", stdin=listed.out).out
     ids = [line.split()[0] for line in listed.lines]
@@ -76,7 +74,7 @@ def test_objects_of_a_pack_one_by_one(filled: Ok, other: Path) -> None:
 
 
 def test_a_pack_that_is_damaged_is_taken_by_nobody(
-    filled: Ok, repository: Trace, other: Path
+    filled: Run, repository: Trace, other: Path
 ) -> None:
     pack = filled("pack-objects", "--revs", "--stdout", stdin=b"main\n").out
     changed = bytearray(pack)
@@ -93,7 +91,7 @@ def test_a_pack_that_is_damaged_is_taken_by_nobody(
     assert not list((other / ".trace" / "tmp").iterdir())
 
 
-def test_objects_that_are_none_are_refused(filled: Ok, repository: Trace, tmp_path: Path) -> None:
+def test_objects_that_are_none_are_refused(filled: Run, repository: Trace, tmp_path: Path) -> None:
     writer = PackWriter(Disk(), Layout(str(tmp_path / "made")))
     for data in (encode_blob(b"x"), b"\x92\xa4list\x82\xa1b\x01\xa1a\x02"):
         writer.add(hash_object(data), data)
@@ -107,7 +105,7 @@ def test_objects_that_are_none_are_refused(filled: Ok, repository: Trace, tmp_pa
 
 
 class TestVerifying:
-    def test_packs_of_the_repository(self, filled: Ok, tmp_path: Path) -> None:
+    def test_packs_of_the_repository(self, filled: Run, tmp_path: Path) -> None:
         assert filled("verify-pack").out == b""
         (path,) = packs(tmp_path)
         lines = filled("verify-pack", "-v").lines
@@ -123,7 +121,7 @@ class TestVerifying:
         rows = [f"{i} {f} {o}" for i, _, _, f, o in map(str.split, lines[:4])]
         assert filled("show-index", index).lines == sorted(rows)
 
-    def test_everything_wrong_is_told(self, filled: Ok, repository: Trace, tmp_path: Path) -> None:
+    def test_everything_wrong_is_told(self, filled: Run, repository: Trace, tmp_path: Path) -> None:
         (path,) = packs(tmp_path)
         data = path.read_bytes()
         whole = tmp_path / "whole.pack"
@@ -140,7 +138,7 @@ class TestVerifying:
         path.write_bytes(data[:50])
         assert "it has 50 bytes" in repository("verify-pack").text
 
-    def test_indexes(self, filled: Ok, repository: Trace, tmp_path: Path) -> None:
+    def test_indexes(self, filled: Run, repository: Trace, tmp_path: Path) -> None:
         (path,) = packs(tmp_path)
         index = path.with_suffix(".idx")
         sound = index.read_bytes()
@@ -172,7 +170,7 @@ class TestVerifying:
 
 
 class TestListing:
-    def test_what_is_missing(self, ok: Ok, repository: Trace, tmp_path: Path) -> None:
+    def test_what_is_missing(self, ok: Run, repository: Trace, tmp_path: Path) -> None:
         absent = ObjectId(bytes(range(32)))
         with Store.open(str(tmp_path / ".trace")) as store:
             named = store.objects.write(encode(["list", {"items": [absent]}]))
@@ -193,7 +191,7 @@ class TestListing:
         assert not list(tmp_path.glob("out*"))
         assert not list(tmp_path.glob("pack-*"))
 
-    def test_a_tag_leads_to_its_commit(self, filled: Ok, tmp_path: Path) -> None:
+    def test_a_tag_leads_to_its_commit(self, filled: Run, tmp_path: Path) -> None:
         tip = ObjectId.parse(filled("rev-parse", "main").text.strip())
         with Store.open(str(tmp_path / ".trace")) as store:
             tag = store.objects.write(Tag(tip, "v1", "ada", 1).encode())
@@ -203,7 +201,7 @@ class TestListing:
         assert filled("ls-objects", "v1").lines[-1].split()[:2] == [str(tag), "tag"]
         assert len(filled("ls-objects", "v1").lines) == 5
 
-    def test_json_lines(self, ok: Ok) -> None:
+    def test_json_lines(self, ok: Run) -> None:
         odd = [b"text", b"\xff\x00", "\ud800".encode("utf-8", "surrogatepass"), "ü\u202e".encode()]
         ids = [ok("hash-object", "-w", "--stdin", stdin=each).text for each in odd]
         lines = ok("cat-file", "--batch", "--json", stdin="".join(ids).encode()).lines
@@ -227,7 +225,7 @@ class TestListing:
     ],
     ids=lambda words: "-".join(words[:2]),
 )
-def test_a_reader_that_stops_is_no_error(filled: Ok, tmp_path: Path, words: list[str]) -> None:
+def test_a_reader_that_stops_is_no_error(filled: Run, tmp_path: Path, words: list[str]) -> None:
     noise = os.urandom(1 << 20)
     oid = filled("hash-object", "-w", "--stdin", stdin=noise).text.strip()
     filled("update-ref", "refs/tags/noise", oid)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
 from trace_store.environment import Environment
 from trace_store.objects.commit import Commit, Operation
 from trace_store.oid import ObjectId
-
-Run = Callable[..., Outcome]
 
 
 def record(outcome: Outcome) -> dict[str, Any]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.cli.test_bad_input import refused
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 
-Run = Callable[..., Outcome]
 RESPONSES: dict[str, Any] = {
     "model": "gpt-5",
     "instructions": "Be brief.",

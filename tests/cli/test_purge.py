@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_store.environment import Environment
 from trace_store.objects.codec import encode_blob
 from trace_store.oid import hash_object
@@ -25,7 +24,7 @@ def state(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_text_is_purged_and_told_and_refused_afterwards(
-    ok: Callable[..., Outcome], repository: Trace, tmp_path: Path
+    ok: Run, repository: Trace, tmp_path: Path
 ) -> None:
     ok("commit", "--user", SAID)
     purged = ok(
@@ -74,7 +73,7 @@ def test_a_text_is_purged_and_told_and_refused_afterwards(
     ],
 )
 def test_a_refusal_has_a_code_and_changes_nothing(
-    ok: Callable[..., Outcome],
+    ok: Run,
     repository: Trace,
     tmp_path: Path,
     words: list[str],
@@ -92,9 +91,7 @@ def test_a_refusal_has_a_code_and_changes_nothing(
     assert state(tmp_path) == before
 
 
-def test_a_dry_run_says_what_would_go_and_writes_nothing(
-    ok: Callable[..., Outcome], tmp_path: Path
-) -> None:
+def test_a_dry_run_says_what_would_go_and_writes_nothing(ok: Run, tmp_path: Path) -> None:
     ok("commit", "--user", SAID)
     ok("status")
     before = state(tmp_path)
@@ -105,7 +102,7 @@ def test_a_dry_run_says_what_would_go_and_writes_nothing(
     assert state(tmp_path) == before
 
 
-def test_the_messages_that_held_it_are_named_by_their_addresses(ok: Callable[..., Outcome]) -> None:
+def test_the_messages_that_held_it_are_named_by_their_addresses(ok: Run) -> None:
     result = json.loads(ok("commit", "--user", SAID, "--result-json").out)
     (address,) = result["addresses"]
     birth, number = address.split(".")
@@ -118,7 +115,7 @@ def test_the_messages_that_held_it_are_named_by_their_addresses(ok: Callable[...
     assert held == {result["commit"]: [address], edited: [address]}
 
 
-def test_a_commit_that_says_it_in_no_message_is_named_by_its_id(ok: Callable[..., Outcome]) -> None:
+def test_a_commit_that_says_it_in_no_message_is_named_by_its_id(ok: Run) -> None:
     ok("commit", "-q", "--user", "hello")
     ok("tools", "set", "-q", "-", stdin=TOOLS)
     commit = json.loads(ok("log", "-n", "1", "--json").out)["commit"]
@@ -128,9 +125,7 @@ def test_a_commit_that_says_it_in_no_message_is_named_by_its_id(ok: Callable[...
 
 
 @pytest.mark.parametrize("words", [[], ["--rewrite"]])
-def test_a_guess_of_short_content_is_warned_of(
-    ok: Callable[..., Outcome], words: list[str]
-) -> None:
+def test_a_guess_of_short_content_is_warned_of(ok: Run, words: list[str]) -> None:
     ok("commit", "-q", "--user", SAID)
     note = (
         "1 object short and without a salt: a correct guess of the content can still be confirmed"
@@ -139,7 +134,7 @@ def test_a_guess_of_short_content_is_warned_of(
 
 
 def test_a_rewrite_takes_the_text_out_of_commits_and_keeps_addresses(
-    ok: Callable[..., Outcome],
+    ok: Run,
 ) -> None:
     result = json.loads(ok("commit", "--user", SAID, "--result-json").out)
     ok("commit", "-q", "--user", "hello", "-m", f"about {SECRET}")
@@ -155,7 +150,7 @@ def test_a_rewrite_takes_the_text_out_of_commits_and_keeps_addresses(
 
 
 def test_a_search_that_finds_something_says_so_by_its_exit_code(
-    ok: Callable[..., Outcome], repository: Trace, tmp_path: Path
+    ok: Run, repository: Trace, tmp_path: Path
 ) -> None:
     ok("commit", "-q", "--user", "nothing of interest")
     (tmp_path / ".trace" / "notes").write_text(f'{{"said": "{SECRET}"}}')
@@ -164,7 +159,7 @@ def test_a_search_that_finds_something_says_so_by_its_exit_code(
     assert "found: notes: text 1" in found.out.decode()
 
 
-def test_a_text_on_the_command_line_is_warned_of(ok: Callable[..., Outcome]) -> None:
+def test_a_text_on_the_command_line_is_warned_of(ok: Run) -> None:
     assert "history" in ok("purge", "--match", SECRET, "--yes").err
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store.context.repair.faults import PROVIDERS
 from trace_store.environment import Environment
@@ -35,7 +34,7 @@ BROKEN = json.dumps(
 
 
 @pytest.fixture
-def broken(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
+def broken(ok: Run) -> Run:
     """Run a command that has to succeed, on a branch that has a call without a result."""
     ok("commit", "-q", "--json", stdin=BROKEN.encode())
     return ok
@@ -55,7 +54,7 @@ def records(outcome: Outcome) -> list[dict[str, Any]]:
     return [json.loads(line) for line in outcome.lines]
 
 
-def test_a_repair_names_each_finding_and_the_branch(broken: Callable[..., Outcome]) -> None:
+def test_a_repair_names_each_finding_and_the_branch(broken: Run) -> None:
     commit = broken("rev-parse", "--short", "main").text.strip()
     outcome = broken("repair")
     wrong = "call 'call_1' has no result in the context; an error result added"
@@ -70,7 +69,7 @@ def test_a_repair_names_each_finding_and_the_branch(broken: Callable[..., Outcom
     assert broken("status", "--json").text.count('"unsealed_transactions": 0')
 
 
-def test_a_sound_context_is_told_on_standard_error(broken: Callable[..., Outcome]) -> None:
+def test_a_sound_context_is_told_on_standard_error(broken: Run) -> None:
     broken("repair")
     takers = ", ".join(PROVIDERS)
     again = broken("repair", "main")
@@ -82,7 +81,7 @@ def test_a_sound_context_is_told_on_standard_error(broken: Callable[..., Outcome
     assert sound.err == f"nothing to repair: repaired/main is valid for {takers}\n"
 
 
-def test_a_dry_run_is_a_check(broken: Callable[..., Outcome], trace: Trace) -> None:
+def test_a_dry_run_is_a_check(broken: Run, trace: Trace) -> None:
     outcome = trace("repair", "--dry-run")
     assert outcome.code == 7
     assert outcome.lines[-1] == "1 fault: main would be repaired as repaired/main"
@@ -93,7 +92,7 @@ def test_a_dry_run_is_a_check(broken: Callable[..., Outcome], trace: Trace) -> N
     assert trace("repair", "-n", "repaired/main").code == 0
 
 
-def test_for_programs(broken: Callable[..., Outcome]) -> None:
+def test_for_programs(broken: Run) -> None:
     commit = broken("rev-parse", "main").text.strip()
     (record,) = records(broken("repair", "--json"))
     (fault,) = record["faults"]
@@ -115,7 +114,7 @@ def test_for_programs(broken: Callable[..., Outcome]) -> None:
     assert set(record["adaptations"]) == set(PROVIDERS)
 
 
-def test_only_what_one_provider_refuses(ok: Callable[..., Outcome]) -> None:
+def test_only_what_one_provider_refuses(ok: Run) -> None:
     ok("commit", "-q", "--assistant", "Hello.")
     assert "valid for openai\n" in ok("repair", "--provider", "openai").err
     outcome = ok("repair", "--provider", "anthropic", "--provider", "openai")
@@ -123,15 +122,13 @@ def test_only_what_one_provider_refuses(ok: Callable[..., Outcome]) -> None:
     assert outcome.lines[-1].endswith("valid for anthropic, openai")
 
 
-def test_in_place(broken: Callable[..., Outcome]) -> None:
+def test_in_place(broken: Run) -> None:
     broken("repair", "--in-place")
     assert broken("for-each-ref", "--format", "%(refname)").lines == ["refs/heads/main"]
     assert "orphan-call" in broken("log", "-n", "1", "--full").text
 
 
-def test_a_session_is_known_by_the_beginning_of_its_id(
-    ok: Callable[..., Outcome], torn: Path
-) -> None:
+def test_a_session_is_known_by_the_beginning_of_its_id(ok: Run, torn: Path) -> None:
     ok("import", "-q", torn.name)
     (branch,) = ok("for-each-ref", "--format", "%(refname)", "refs/heads").lines
     session = branch.rpartition("/")[2]
@@ -139,7 +136,7 @@ def test_a_session_is_known_by_the_beginning_of_its_id(
     assert f"repaired as repaired/sessions/claude-code/{session} at" in outcome.text
 
 
-def test_a_file_is_imported_and_repaired(ok: Callable[..., Outcome], torn: Path) -> None:
+def test_a_file_is_imported_and_repaired(ok: Run, torn: Path) -> None:
     outcome = ok("repair", "--file", torn.name)
     assert outcome.lines[0].startswith("session.jsonl: ")
     assert "skipped, unfinished-line" in outcome.err
@@ -172,9 +169,7 @@ def test_a_file_can_be_checked_without_a_repository(trace: Trace, torn: Path) ->
         (["repair", "main~0", "--in-place"], 2, "is not a branch"),
     ],
 )
-def test_bad_calls(
-    broken: Callable[..., Outcome], trace: Trace, words: list[str], code: int, said: str
-) -> None:
+def test_bad_calls(broken: Run, trace: Trace, words: list[str], code: int, said: str) -> None:
     outcome = trace(*words)
     assert outcome.code == code
     assert said in outcome.err
@@ -190,7 +185,7 @@ def test_outside_of_a_repository(trace: Trace) -> None:
     assert trace("repair", environment=Environment(author="Ada", discovery=False)).code == 10
 
 
-def test_what_a_terminal_would_obey_is_escaped(ok: Callable[..., Outcome]) -> None:
+def test_what_a_terminal_would_obey_is_escaped(ok: Run) -> None:
     call = {"id": "\x1b[2Jx", "type": "function", "function": {"name": "r", "arguments": "{}"}}
     context = [{"role": "user", "content": "Go."}, {"role": "assistant", "tool_calls": [call]}]
     ok("commit", "-q", "--json", stdin=json.dumps(context).encode())

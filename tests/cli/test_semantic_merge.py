@@ -11,17 +11,16 @@ import pytest
 
 from tests.llm.conftest import KEY, serving
 from tests.llm.support.fault_server import Connection, FaultServer, Reply, answer, said
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
 from trace_store.environment import Environment
 
 __all__ = ["serving"]
 
 Serving = Callable[..., FaultServer]
-User = Callable[..., Outcome]
 
 
 @pytest.fixture
-def user(repository: Trace, tmp_path: Path) -> User:
+def user(repository: Trace, tmp_path: Path) -> Run:
     """Run a command with a model server, on two branches that answer one question."""
 
     def run(
@@ -70,11 +69,11 @@ def proposal(question: Any) -> object:
     }
 
 
-def standing(user: User) -> tuple[str, ...]:
+def standing(user: Run) -> tuple[str, ...]:
     return tuple(user("for-each-ref").lines)
 
 
-def test_a_proposal_is_shown_and_taken(user: User, serving: Serving) -> None:
+def test_a_proposal_is_shown_and_taken(user: Run, serving: Serving) -> None:
     server = serving(answering(proposal))
     words = ("merge", "idea", "-s", "semantic")
     outcome = user(*words, url=server.url, terminal=True, stdin=b"y\n")
@@ -105,7 +104,7 @@ def test_a_proposal_is_shown_and_taken(user: User, serving: Serving) -> None:
 
 
 @pytest.mark.parametrize("typed", [b"n\n", b"\n", b"", b"maybe\n"])
-def test_a_proposal_that_is_not_taken(user: User, serving: Serving, typed: bytes) -> None:
+def test_a_proposal_that_is_not_taken(user: Run, serving: Serving, typed: bytes) -> None:
     before = standing(user)
     server = serving(answering(proposal))
     words = ("merge", "idea", "-s", "semantic", "--review")
@@ -116,7 +115,7 @@ def test_a_proposal_that_is_not_taken(user: User, serving: Serving, typed: bytes
     assert user("merge", "--abort").code == 6
 
 
-def test_away_from_a_terminal_nobody_is_asked(user: User, serving: Serving) -> None:
+def test_away_from_a_terminal_nobody_is_asked(user: Run, serving: Serving) -> None:
     server = serving(answering(proposal))
     outcome = user("merge", "idea", "-s", "semantic", "--json", url=server.url)
     record = json.loads(outcome.text)
@@ -137,7 +136,7 @@ def test_away_from_a_terminal_nobody_is_asked(user: User, serving: Serving) -> N
     ],
 )
 def test_a_model_that_is_of_no_use(
-    user: User, serving: Serving, reply: Reply, code: int, message: str
+    user: Run, serving: Serving, reply: Reply, code: int, message: str
 ) -> None:
     before = standing(user)
     outcome = user("merge", "idea", "-s", "semantic", url=serving(reply).url)
@@ -149,7 +148,7 @@ def test_a_model_that_is_of_no_use(
     assert user("merge", "idea").code == 3  # an ordinary merge still works
 
 
-def test_how_it_may_not_be_called(user: User) -> None:
+def test_how_it_may_not_be_called(user: Run) -> None:
     for words, code, message in (
         (("-s", "semantic"), 6, "no model is configured"),
         (("-s", "semantic", "--review", "--no-review"), 2, "contradict"),
@@ -159,7 +158,7 @@ def test_how_it_may_not_be_called(user: User) -> None:
         assert (outcome.code, message in outcome.err) == (code, True), outcome.err
 
 
-def test_a_rebase_is_judged_when_that_is_asked_for(user: User, serving: Serving) -> None:
+def test_a_rebase_is_judged_when_that_is_asked_for(user: Run, serving: Serving) -> None:
     def judgement(question: Any) -> object:
         return {
             "warnings": [{"message": question["messages"][-1]["id"], "why": "two\x1b[2J answers"}]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store.exporters import session as export_session
 from trace_store.exporters.contract import ExportSession
@@ -20,7 +19,7 @@ PROMPT = "The word counts are wrong"
 
 
 @pytest.fixture
-def session(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
+def session(ok: Run) -> Run:
     ok("import", "-q", str(SAMPLE))
     return ok
 

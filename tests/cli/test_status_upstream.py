@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
-from tests.support.command_line import Outcome, Trace
-
-Run = Callable[..., Outcome]
+from tests.support.command_line import Run, Trace
 
 
 def test_ahead_and_behind(ok: Run) -> None:

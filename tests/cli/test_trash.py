@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 
 
 @pytest.fixture
-def filled(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
+def filled(ok: Run) -> Run:
     """Run commands where two messages are removed, and a branch and a tag deleted."""
     for text in ("first words", "second words", "third words"):
         ok("commit", "--user", text, "-q")
@@ -26,14 +25,14 @@ def filled(ok: Callable[..., Outcome]) -> Callable[..., Outcome]:
     return ok
 
 
-def test_an_empty_trash(ok: Callable[..., Outcome]) -> None:
+def test_an_empty_trash(ok: Run) -> None:
     assert ok("trash").text == "nothing in the trash\n"
     assert ok("trash", "--json").text == ""
     assert ok("trash", "empty").text == "nothing to empty\n"
     assert ok("trash", "restore", "--all").text == "nothing to restore\n"
 
 
-def test_list_and_filters(filled: Callable[..., Outcome]) -> None:
+def test_list_and_filters(filled: Run) -> None:
     lines = filled("trash").lines
     assert lines[0].split() == ["entry", "kind", "tokens", "since", "marks", "text"]
     assert lines[-1] == "2 messages, 12 tokens recoverable; 1 branch, 1 tag"
@@ -46,14 +45,14 @@ def test_list_and_filters(filled: Callable[..., Outcome]) -> None:
     assert len(filled("trash", "--branch", "idea").lines) == 3, "it is deleted, and in the trash"
 
 
-def test_ghosts_are_marked_in_every_view(filled: Callable[..., Outcome]) -> None:
+def test_ghosts_are_marked_in_every_view(filled: Run) -> None:
     for words in (("compile",), ("compile", "--table"), ("view",)):
         text = filled(*words).text
         assert "[removed: 4 tokens, " in text
         assert "ghost" in text
 
 
-def test_restore_says_where(filled: Callable[..., Outcome]) -> None:
+def test_restore_says_where(filled: Run) -> None:
     before = filled("compile", "main~2").text
     first, second = [json.loads(line)["address"] for line in filled("trash", "--json").lines[:2]]
     told = filled("trash", "restore", second).text
@@ -67,7 +66,7 @@ def test_restore_says_where(filled: Callable[..., Outcome]) -> None:
     assert filled("trash").text == "nothing in the trash\n"
 
 
-def test_restore_all_and_undo(filled: Callable[..., Outcome]) -> None:
+def test_restore_all_and_undo(filled: Run) -> None:
     filled("branch", "idea")
     told = filled("trash", "restore", "--all")
     assert "note: heads/idea/" in told.err
@@ -78,7 +77,7 @@ def test_restore_all_and_undo(filled: Callable[..., Outcome]) -> None:
     assert filled("trash").lines[-1] == "0 messages, 0 tokens recoverable; 1 branch"
 
 
-def test_empty_and_what_it_says(filled: Callable[..., Outcome]) -> None:
+def test_empty_and_what_it_says(filled: Run) -> None:
     dry = filled("trash", "empty", "--dry-run").lines
     assert dry[0] == "2 messages would leave the list; the history keeps the content"
     assert dry[1].startswith("2 refs would leave the trash: 2 objects, ")
@@ -91,7 +90,7 @@ def test_empty_and_what_it_says(filled: Callable[..., Outcome]) -> None:
     assert "first words" in filled("compile").text
 
 
-def test_retention_hides_and_gc_applies_it(filled: Callable[..., Outcome]) -> None:
+def test_retention_hides_and_gc_applies_it(filled: Run) -> None:
     filled("config", "trash_retention", "0 days")
     assert filled("trash").text == "nothing in the trash\n"
     assert filled("trash", "--expired").lines[-1].startswith("2 messages")
@@ -130,7 +129,7 @@ def test_retention_hides_and_gc_applies_it(filled: Callable[..., Outcome]) -> No
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_bad_input(
-    filled: Callable[..., Outcome], repository: Trace, words: tuple[str, ...], code: int, said: str
+    filled: Run, repository: Trace, words: tuple[str, ...], code: int, said: str
 ) -> None:
     before = filled("trash", "--json").text, filled("for-each-ref").text
     outcome = repository(*words)

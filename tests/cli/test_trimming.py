@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.compression.support.agent_session import agent_session
-from tests.support.command_line import Outcome
+from tests.support.command_line import Run
 from trace_store import Repo
 
 
 @pytest.fixture
-def session(trace: Callable[..., Outcome], ok: Callable[..., Outcome], tmp_path: Path) -> None:
+def session(trace: Run, ok: Run, tmp_path: Path) -> None:
     with Repo.open(tmp_path) as repo:
         agent_session(repo)
 
 
 @pytest.mark.usefixtures("session")
-def test_a_dry_run_writes_nothing_and_tells_whether_the_target_is_met(
-    trace: Callable[..., Outcome], ok: Callable[..., Outcome]
-) -> None:
+def test_a_dry_run_writes_nothing_and_tells_whether_the_target_is_met(trace: Run, ok: Run) -> None:
     tip = ok("rev-parse", "HEAD").out
     found = json.loads(ok("trim", "--percent", "50", "--dry-run", "--json").lines[0])
     assert found["met"]
@@ -33,7 +30,7 @@ def test_a_dry_run_writes_nothing_and_tells_whether_the_target_is_met(
 
 
 @pytest.mark.usefixtures("session")
-def test_a_trim_is_one_commit_and_undone(ok: Callable[..., Outcome]) -> None:
+def test_a_trim_is_one_commit_and_undone(ok: Run) -> None:
     before = ok("compile").out
     ok("trim", "--percent", "50", "-m", "half")
     assert "half" in ok("log", "-n", "1").out.decode()
@@ -42,21 +39,21 @@ def test_a_trim_is_one_commit_and_undone(ok: Callable[..., Outcome]) -> None:
 
 
 @pytest.mark.usefixtures("session")
-def test_a_target_out_of_reach_names_the_smallest(trace: Callable[..., Outcome]) -> None:
+def test_a_target_out_of_reach_names_the_smallest(trace: Run) -> None:
     refused = trace("trim", "--to", "10")
     assert refused.code != 0
     assert "the smallest possible is" in refused.err
 
 
 @pytest.mark.usefixtures("session")
-def test_dedupe_points_to_the_newest(ok: Callable[..., Outcome]) -> None:
+def test_dedupe_points_to_the_newest(ok: Run) -> None:
     found = json.loads(ok("dedupe", "--json").lines[0])
     assert {step["reason"] for step in found["steps"]} == {"superseded", "duplicate"}
     assert "was read again in" in ok("compile").out.decode()
 
 
 @pytest.mark.usefixtures("session")
-def test_chosen_proposals_are_carried_out(ok: Callable[..., Outcome]) -> None:
+def test_chosen_proposals_are_carried_out(ok: Run) -> None:
     listed = json.loads(ok("suggest", "--json").lines[0])["proposals"]
     assert len(listed) > 3
     done = json.loads(ok("suggest", "--apply", "1,2-3", "--json").lines[0])
@@ -78,7 +75,7 @@ def test_chosen_proposals_are_carried_out(ok: Callable[..., Outcome]) -> None:
         (["suggest", "-b", "nosuch"], "nosuch"),
     ],
 )
-def test_bad_input(trace: Callable[..., Outcome], words: list[str], said: str) -> None:
+def test_bad_input(trace: Run, words: list[str], said: str) -> None:
     refused = trace(*words)
     assert refused.code != 0
     assert said in refused.err

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.support.histories import move, put
+from tests.support.files import flip
 from tests.support.pictures import PNG as PNG_BYTES
 from trace_store import Environment, FixedClock, Image, Message, Reasoning, Repo, Text, ToolCall
 from trace_store.column_file import DiskColumn
@@ -35,7 +37,6 @@ from trace_store.history import commit as writing
 from trace_store.ident import format_time
 from trace_store.maintenance.fsck import check_indexes
 from trace_store.objects.commit import Commit, Operation
-from trace_store.oid import hash_object
 
 ADA = Environment(author="ada")
 
@@ -173,9 +174,7 @@ def test_broken_pairs_are_repaired_or_refused(repo: Repo) -> None:
 def test_what_this_version_does_not_know_is_refused_by_name(repo: Repo) -> None:
     tip = repo.append("user", "a").oid
     commit = Commit([tip], "ada", 1, [Operation("teleport", {"targets": []})])
-    data = commit.encode()
-    edit = RefEdit("refs/heads/main", hash_object(data), ANY)
-    repo.store.transact(lambda _: Transaction([(hash_object(data), data)], [edit]))
+    put(repo.store, commit.encode(), "refs/heads/main")
     with pytest.raises(UnsupportedFormatError, match="teleport"):
         repo.compile()
     with pytest.raises(UnsupportedFormatError, match="teleport"):
@@ -187,9 +186,7 @@ def test_a_message_that_a_move_names_twice_stands_once(repo: Repo) -> None:
     tip = repo.commit([Message("user", text) for text in "abc"]).oid
     birth = tip[:16]
     twice = Operation("move", {"targets": [[birth, 2], [birth, 1], [birth, 2]]})
-    data = Commit([tip], "ada", 1, [twice]).encode()
-    edit = RefEdit("refs/heads/main", hash_object(data), ANY)
-    repo.store.transact(lambda _: Transaction([(hash_object(data), data)], [edit]))
+    put(repo.store, Commit([tip], "ada", 1, [twice]).encode(), "refs/heads/main")
     assert texts(repo.compile()) == ["c", "b", "a"]
 
 
@@ -210,12 +207,6 @@ def test_a_torn_or_garbled_index_is_rebuilt(repo: Repo, cut: int) -> None:
         back = Transaction([], [RefEdit("refs/heads/main", again.resolve("HEAD~1"), ANY)])
         again.store.transact(lambda _, back=back: back)  # type: ignore[misc]
         path.write_bytes(whole)
-
-
-def flip(path: Path, at: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 4
-    path.write_bytes(data)
 
 
 def test_a_flipped_bit_in_a_record_is_seen_and_the_index_made_anew(repo: Repo) -> None:
@@ -244,12 +235,12 @@ def test_a_flipped_bit_in_a_record_is_seen_and_the_index_made_anew(repo: Repo) -
         for field in (3, 92, 96, 164):
             for name, ask in asks.items():
                 path.write_bytes(whole)
-                flip(path, HEADER_BYTES + record * MESSAGE_BYTES + field)
+                flip(path, HEADER_BYTES + record * MESSAGE_BYTES + field, 4)
                 with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
                     assert ask(again) == expected[name], (record, field, name)
         if record < (len(whole) - HEADER_BYTES) // MESSAGE_BYTES - 1:
             path.write_bytes(whole)
-            flip(path, HEADER_BYTES + record * MESSAGE_BYTES + 100)
+            flip(path, HEADER_BYTES + record * MESSAGE_BYTES + 100, 4)
             with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
                 assert [f.code for f in check_indexes(again.store)] == ["compile-index-differs"]
                 assert texts(again.compile()) == expected["texts"]
@@ -262,7 +253,7 @@ def test_a_flipped_bit_in_what_was_counted_is_counted_again(repo: Repo) -> None:
         repo.append("user", text)
     expected = repo.compile().message_tokens()
     (path,) = Path(repo.store.layout.index_dir).glob("*.tokens")
-    flip(path, HEADER_BYTES + 3)
+    flip(path, HEADER_BYTES + 3, 4)
     with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
         assert again.compile().message_tokens() == expected
 
@@ -273,12 +264,11 @@ def test_a_damaged_record_is_not_copied_on(repo: Repo, how: str) -> None:
         repo.append("user", text)
     repo.compile()
     path = Path(repo.store.layout.index_file("refs/heads/main", "messages"))
-    flip(path, HEADER_BYTES + MESSAGE_BYTES + 90)
+    flip(path, HEADER_BYTES + MESSAGE_BYTES + 90, 4)
     branch = "main"
     if how == "taken over":
         branch = "side"
-        edit = RefEdit("refs/heads/side", repo.resolve("HEAD"), None)
-        repo.store.transact(lambda _: Transaction([], [edit]))
+        move(repo.store, "refs/heads/side", repo.resolve("HEAD"))
     else:
         path.write_bytes(path.read_bytes() + b"cut off")
     writing.commit(repo.store, [Message("user", "s")], author="ada", branch=branch)
@@ -291,8 +281,7 @@ def test_an_index_of_another_branch_is_taken_over(repo: Repo) -> None:
     for text in "abc":
         repo.append("user", text)
     repo.compile()
-    edit = RefEdit("refs/heads/side", repo.resolve("HEAD"), None)
-    repo.store.transact(lambda _: Transaction([], [edit]))
+    move(repo.store, "refs/heads/side", repo.resolve("HEAD"))
     writing.commit(repo.store, [Message("user", "s")], author="ada", branch="side")
     assert texts(repo.compile("side")) == ["a", "b", "c", "s"]
     assert texts(repo.compile("side~2")) == ["a", "b"]

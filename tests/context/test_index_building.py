@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.store.support.histories import move
 from tests.support.changes import begin, long_histories, write_changes
 from tests.support.examples import examples
 from trace_store import Message, Repo, ToolCall, ToolResult, context
@@ -85,8 +86,7 @@ def test_an_index_that_follows_its_branch_has_what_a_fold_has(
             tip = repo.resolve("HEAD")
             parents = read_commit(tip, repo.store.objects.read).parents
             if parents and random.random() < 0.2:
-                back = RefEdit("refs/heads/main", parents[0], ANY)
-                repo.store.transact(lambda _, back=back: Transaction([], [back]))  # type: ignore[misc]
+                move(repo.store, "refs/heads/main", parents[0])
             if count % stride:
                 continue
             messages = repo.compile()

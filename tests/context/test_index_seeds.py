@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.files import flip
 from trace_store import FixedClock, Message, Repo, history, merge
 from trace_store.context.compiler import ContextCompiler
 from trace_store.maintenance.repack import pack
@@ -121,9 +122,7 @@ def test_a_branch_that_is_near_another_is_compiled_from_its_records(
 def test_a_damaged_record_is_not_taken_over(repo: Repo) -> None:
     begun(repo, "main")
     path = Path(repo.store.layout.index_file("refs/heads/main", "messages"))
-    data = bytearray(path.read_bytes())
-    data[5000] ^= 1
-    path.write_bytes(data)
+    flip(path, 5000)
     repo.edit("main~3.0", "said better")
     assert ContextCompiler(repo.store, tokenizer=Counting()).verify().matches
     assert repo.compile().messages[-4].text == "said better"
@@ -133,9 +132,7 @@ def test_a_damaged_count_is_counted_again(repo: Repo) -> None:
     begun(repo, "main")
     layout = repo.store.layout
     path = Path(layout.index_file("refs/heads/main", "words.tokens"))
-    data = bytearray(path.read_bytes())
-    data[5000] ^= 1
-    path.write_bytes(data)
+    flip(path, 5000)
     contexts = ContextCompiler(repo.store, tokenizer=Counting())
     cold = contexts.compile(cold=True)
     warm = contexts.compile()

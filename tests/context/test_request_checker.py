@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import request_checker
+from tests.support import gemini_checker, request_checker, responses_checker
 from tests.support.request_checker import check_anthropic, check_openai_chat
 from tests.support.request_types import validate_anthropic, validate_openai
 
@@ -220,22 +220,24 @@ def test_sound_requests_pass() -> None:
     validate_anthropic(anthropic_request())
 
 
+def assert_rejected(
+    fault: tuple[str, Change], request: Request, key: str, check: Callable[[Request], list[str]]
+) -> None:
+    """Assert that a checker names what is wrong in a request after a change."""
+    message, change = fault
+    change(request[key], request)
+    found = check(request)
+    assert any(message in each for each in found), found
+
+
 @pytest.mark.parametrize("fault", OPENAI_FAULTS)
 def test_a_broken_openai_request_is_rejected(fault: str) -> None:
-    message, change = OPENAI_FAULTS[fault]
-    request = openai_request()
-    change(request["messages"], request)
-    found = check_openai_chat(request)
-    assert any(message in each for each in found), found
+    assert_rejected(OPENAI_FAULTS[fault], openai_request(), "messages", check_openai_chat)
 
 
 @pytest.mark.parametrize("fault", ANTHROPIC_FAULTS)
 def test_a_broken_anthropic_request_is_rejected(fault: str) -> None:
-    message, change = ANTHROPIC_FAULTS[fault]
-    request = anthropic_request()
-    change(request["messages"], request)
-    found = check_anthropic(request)
-    assert any(message in each for each in found), found
+    assert_rejected(ANTHROPIC_FAULTS[fault], anthropic_request(), "messages", check_anthropic)
 
 
 @pytest.mark.parametrize(
@@ -259,8 +261,16 @@ def test_the_official_types_look_into_everything(change: Callable[[Any], object]
             validate(request)
 
 
-def test_the_checker_imports_nothing_of_trace() -> None:
-    tree = ast.parse(Path(request_checker.__file__).read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    ("checker", "others"),
+    [
+        (request_checker, {"json"}),
+        (responses_checker, {"tests.support.request_checker"}),
+        (gemini_checker, {"base64", "tests.support.request_checker"}),
+    ],
+)
+def test_the_checkers_import_nothing_of_trace(checker: Any, others: set[str]) -> None:
+    tree = ast.parse(Path(checker.__file__).read_text(encoding="utf-8"))
     imported = {
         name
         for node in ast.walk(tree)
@@ -269,4 +279,4 @@ def test_the_checker_imports_nothing_of_trace() -> None:
             [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
         )
     }
-    assert imported == {"__future__", "collections.abc", "json", "re", "typing"}
+    assert imported == {"__future__", "collections.abc", "re", "typing", *others}

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.context.test_request_checker import Change, Request, assert_rejected
 from tests.support.gemini_checker import check_gemini
 from tests.support.request_types import validate_gemini
-
-Request = dict[str, Any]
 
 
 def call(id: str, name: str = "Bash") -> Request:
@@ -53,7 +51,6 @@ def request() -> Request:
     }
 
 
-Change = Callable[[list[Request], Request], object]
 FAULTS: dict[str, tuple[str, Change]] = {
     "no contents": ("at least one content", lambda c, r: c.clear()),
     "unknown role": ("unknown role", lambda c, r: c[3].update(role="system")),
@@ -160,11 +157,7 @@ def test_a_sound_request_passes() -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_broken_request_is_rejected(fault: str) -> None:
-    message, change = FAULTS[fault]
-    broken = request()
-    change(broken["contents"], broken)
-    found = check_gemini(broken)
-    assert any(message in each for each in found), found
+    assert_rejected(FAULTS[fault], request(), "contents", check_gemini)
 
 
 @pytest.mark.parametrize(

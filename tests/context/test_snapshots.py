@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.store.support.histories import move
 from tests.support.changes import begin, long_histories, write_changes
 from tests.support.examples import examples
 from trace_store import FixedClock, Message, Repo, Store, ToolCall, ToolResult
@@ -18,7 +19,6 @@ from trace_store.context import snapshots
 from trace_store.context import snapshots as kept_folds
 from trace_store.context.fold import Fold, fold
 from trace_store.context.snapshots import fold_of
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import CorruptIndexError
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, read_commit
@@ -232,8 +232,7 @@ def test_what_is_no_file_of_a_fold_is_left_alone(repo: Repo) -> None:
 
 def test_a_fold_of_another_line_begins_where_the_lines_part(repo: Repo) -> None:
     fold_of(repo.store, repo.resolve("HEAD"))
-    side = RefEdit("refs/heads/side", repo.resolve("HEAD"), ANY)
-    repo.store.transact(lambda _: Transaction([], [side]), author="ada")
+    move(repo.store, "refs/heads/side", repo.resolve("HEAD"))
     repo.append("user", "ours")
     repo.branches.switch("side")
     repo.append("user", "theirs")

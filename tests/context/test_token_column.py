@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.context.test_index_seeds import Counting
+from tests.store.support.histories import move
+from tests.support.files import flip
 from trace_store import FixedClock, Repo
 from trace_store.context.compiler import ContextCompiler
-from trace_store.contracts import ANY, RefEdit, Transaction
 
 
 def test_counts_of_messages_that_a_branch_left_are_not_taken_for_those_that_came(
@@ -22,8 +24,7 @@ def test_counts_of_messages_that_a_branch_left_are_not_taken_for_those_that_came
         assert repo.compile().token_count > 0
         repo.append("user", "One word.")
         assert repo.compile().token_count > 0
-        back = RefEdit("refs/heads/main", first.oid, ANY)
-        repo.store.transact(lambda _: Transaction([], [back]), author="ada")
+        move(repo.store, "refs/heads/main", first.oid)
         assert len(repo.compile()) == 1
         repo.append("user", "Many more words than there were before, in another message.")
         warm = repo.compile().token_count
@@ -31,20 +32,6 @@ def test_counts_of_messages_that_a_branch_left_are_not_taken_for_those_that_came
         cold.append("user", "Plan the release.")
         cold.append("user", "Many more words than there were before, in another message.")
         assert warm == cold.compile().token_count
-
-
-class Counting:
-    """A tokenizer that records the texts it counts."""
-
-    encoding = "words"
-    exact = True
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def count(self, text: str) -> int:
-        self.asked.append(text)
-        return len(text.split())
 
 
 @pytest.fixture
@@ -105,9 +92,7 @@ def test_counts_of_another_branch_serve_one_that_begins_otherwise(repo: Repo) ->
 @pytest.mark.parametrize("record", [12, 20, 29])
 def test_a_damaged_count_is_not_taken_over(repo: Repo, record: int) -> None:
     (path,) = Path(repo.store.layout.index_dir).glob("*.tokens")
-    data = bytearray(path.read_bytes())
-    data[64 + 40 * record] ^= 1
-    path.write_bytes(data)
+    flip(path, 64 + 40 * record)
     repo.edit("HEAD~20.0", "said otherwise")
     assert len(counted(repo)) >= 21
 

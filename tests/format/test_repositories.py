@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 
+from tools.make_fixture import expected
 from trace_store import __version__
-from trace_store.context.compiler import ContextCompiler
-from trace_store.history.log import log
 from trace_store.maintenance.fsck import check_derived, fsck
 from trace_store.maintenance.fsck_objects import ERROR, WARNING
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.repair import repair
 from trace_store.maintenance.seal import seal
-from trace_store.refs.names import BRANCHES
 from trace_store.repo.repository import Repo
 from trace_store.store.handle import Store
 
@@ -46,22 +44,6 @@ def recorded(version: Path) -> dict[str, Any]:
     return found
 
 
-def told(store: Store) -> dict[str, Any]:
-    contexts = ContextCompiler(store)
-    branches = {}
-    for name, tips in store.refs.iterate_tips(BRANCHES):
-        context = contexts.compile(name)
-        branches[name] = {
-            "tips": sorted(map(str, tips)),
-            "messages": len(context),
-            "prefix": context.prefix_hash.hex(),
-            "tokens": context.message_token_count,
-            "commits": sum(1 for _ in log(store, name)),
-        }
-    refs = sorted(name for name, _ in store.refs.iterate())
-    return {"branches": branches, "refs": refs, "objects": len(list(store.objects.iterate()))}
-
-
 def wrong(store: Store) -> list[str]:
     found = fsck(store, also=[lambda: check_derived(store)])
     return [f"{f.code} {f.what}" for f in found if f.severity in (ERROR, WARNING)]
@@ -82,7 +64,7 @@ def test_it_holds_something_of_everything(version: Path) -> None:
 def test_it_is_read_as_it_was_written(place: Path, version: Path) -> None:
     with Store.open(str(place / ".trace")) as store:
         assert wrong(store) == []
-        assert told(store) == recorded(version)
+        assert expected(store) == recorded(version)
 
 
 def test_it_is_whole_without_what_is_derived(place: Path, version: Path) -> None:
@@ -91,7 +73,7 @@ def test_it_is_whole_without_what_is_derived(place: Path, version: Path) -> None
     for path in (place / ".trace/objects/pack").glob("*.idx"):
         path.unlink()
     with Store.open(str(place / ".trace")) as store:
-        assert told(store) == recorded(version)
+        assert expected(store) == recorded(version)
 
 
 def test_it_can_be_gone_on_with(place: Path, version: Path) -> None:
@@ -102,7 +84,7 @@ def test_it_can_be_gone_on_with(place: Path, version: Path) -> None:
         seal(repo.store)
         pack(repo.store)
         assert wrong(repo.store) == []
-        after = told(repo.store)
+        after = expected(repo.store)
     for name, branch in recorded(version)["branches"].items():
         if name != "refs/heads/main":
             assert after["branches"][name] == branch

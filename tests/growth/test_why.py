@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
 
 import pytest
 
 from tests.growth.conftest import Growth, looked
 from tests.growth.support.stores import Place
+from tests.support.git import git
 from trace_store.files import SETTLED_MS
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -18,9 +18,8 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 def test_why_command(growth: Growth) -> None:
     def committed(place: Place) -> None:
         (place.folder / "code.py").write_text("one\n", encoding="utf-8")
-        name = ("-c", "user.name=t", "-c", "user.email=t@example.org")
-        for words in (("init", "-q"), ("add", "code.py"), (*name, "commit", "-qm", "begin")):
-            subprocess.run(["git", *words], cwd=place.folder, check=True)
+        for words in (("init", "-q"), ("add", "code.py"), ("commit", "-qm", "begin")):
+            git(place.folder, *words)
         time.sleep(2 * SETTLED_MS / 1000)  # after a recent change of git's index, all refs are read
         place.trace("trajectory", "start", "Sign in", "-q")
         looked(place)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.history.test_diff import SLOW
+from tests.store.support.histories import put
 from trace_store import Repo
-from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import InvalidInputError, StateError
 from trace_store.history import bisect
 from trace_store.history.bisect import (
@@ -26,7 +26,7 @@ from trace_store.history.bisect import (
     verdict_for,
 )
 from trace_store.objects.commit import Commit
-from trace_store.oid import ObjectId, hash_object
+from trace_store.oid import ObjectId
 
 
 @given(st.integers(1, 200), st.data())
@@ -83,13 +83,7 @@ def test_among_merges(shape: list[list[int]], chosen: int) -> None:
         for number, numbers in enumerate(shape, 1):
             above = list(dict.fromkeys(n % number for n in numbers))
             data = Commit([oids[n] for n in above], "ada", number, []).encode()
-            oid = hash_object(data)
-            edit = RefEdit(f"refs/heads/b{number}", oid, None)
-            repo.store.transact(
-                lambda _, o=oid, d=data, e=edit: Transaction([(o, d)], [e]),  # type: ignore[misc]
-                author="ada",
-            )
-            oids.append(oid)
+            oids.append(put(repo.store, data, f"refs/heads/b{number}"))
             pasts.append({number, *itertools.chain(*(pasts[n] for n in above))})
         end = len(oids) - 1
         culprit = sorted(pasts[end])[chosen % len(pasts[end])]

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.history.test_diff import SLOW, branch
+from tests.store.support.histories import put
 from tests.support.changes import commits, write_changes
 from trace_store import Message, Repo, ToolCall, ToolResult, context
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.history.blame import blame
 from trace_store.history.whohas import (
     VersionHolders,
@@ -24,7 +24,7 @@ from trace_store.history.whohas import (
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
-from trace_store.oid import ObjectId, hash_object
+from trace_store.oid import ObjectId
 
 
 def merged(repo: Repo, theirs: str, addresses: list[Any]) -> ObjectId:
@@ -34,13 +34,9 @@ def merged(repo: Repo, theirs: str, addresses: list[Any]) -> ObjectId:
     made = Commit(
         parents, "merger", 99, [ops.add([state.entry(each).carried() for each in addresses])]
     )
-    data = made.encode()
-    oid = hash_object(data)
     ref = repo.store.refs.head().ref
     assert ref is not None
-    edit = RefEdit(ref, oid, ANY)
-    repo.store.transact(lambda _: Transaction([(oid, data)], [edit]), author="merger")
-    return oid
+    return put(repo.store, made.encode(), ref)
 
 
 def test_blame() -> None:
@@ -130,13 +126,7 @@ def test_whohas_a_commit_is_who_reaches_it(steps: list[tuple[int, int]]) -> None
         for number, (one, other) in enumerate(steps):
             parents = list(dict.fromkeys([oids[one % len(oids)], oids[other % len(oids)]]))
             data = Commit(parents, "ada", number, []).encode()
-            oid = hash_object(data)
-            edit = RefEdit(f"refs/heads/b{number}", oid, None)
-            repo.store.transact(
-                lambda _, o=oid, d=data, e=edit: Transaction([(o, d)], [e]),  # type: ignore[misc]
-                author="ada",
-            )
-            oids.append(oid)
+            oids.append(put(repo.store, data, f"refs/heads/b{number}"))
         for oid in oids:
             refs = {
                 f"refs/heads/b{n}"
@@ -161,8 +151,7 @@ def test_an_inclusion_that_did_nothing_is_no_deed(tmp_path: Path) -> None:
         1,
         [ops.add([state.entry(each).carried() for each in (first, brought)])],
     ).encode()
-    oid = hash_object(again)
-    repo.store.transact(lambda _: Transaction([(oid, again)]))
+    oid = put(repo.store, again)
     changes = {each.message.address: each.changes for each in repo.blame(oid)}
     assert changes[first] == ()
     assert [(deed.operation, deed.commit) for deed in changes[brought]] == [("add", merged.after)]

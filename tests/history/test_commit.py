@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.store.support.histories import move
 from tests.support.examples import examples
 from tests.support.message_strategies import sound_contexts
 from trace_store import (
@@ -24,7 +25,6 @@ from trace_store import (
     ToolCall,
     ToolResult,
 )
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import (
     InvalidInputError,
     InvalidMessageError,
@@ -57,11 +57,6 @@ def texts(repo: Repo, revision: str = "HEAD") -> list[str]:
 
 def commit_of(repo: Repo, oid: ObjectId) -> Commit:
     return Commit.decode(repo.store.objects.read(oid))
-
-
-def branch(repo: Repo, name: str, oid: ObjectId) -> None:
-    edit = RefEdit(f"refs/heads/{name}", oid, ANY)
-    repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
 
 
 def through_a_draft(store: Store, messages: Sequence[Message], message: str) -> None:
@@ -298,7 +293,7 @@ def test_content_over_a_blob_is_kept_whole(tmp_path: Path) -> None:
 
 def test_the_log_walks_lines_ranges_and_merges(repo: Repo) -> None:
     ids = [repo.append("user", str(i)).oid for i in range(4)]
-    branch(repo, "side", ids[1])
+    move(repo.store, "refs/heads/side", ids[1])
     side = writing.commit(repo.store, [Message("user", "s")], author="ada", branch="side").oid
     merge = repo.merge("side").after
 

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.store.support.histories import move
 from tests.support.changes import commits, write_changes
 from tests.support.examples import examples
 from trace_store import Message, Repo, Text
 from trace_store.context.compiled import CompiledMessage
-from trace_store.contracts import RefEdit, Transaction
 from trace_store.history import commit
 from trace_store.history.diff import KINDS, ContextDiff, diff
 from trace_store.history.text_diff import word_diff
@@ -21,8 +21,7 @@ SLOW = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examp
 
 def branch(repo: Repo, name: str, *, at: str = "HEAD") -> None:
     """Make a branch and go to it."""
-    edit = RefEdit(f"refs/heads/{name}", repo.resolve(at), None)
-    repo.store.transact(lambda _: Transaction([], [edit]), author="ada")
+    move(repo.store, f"refs/heads/{name}", repo.resolve(at))
     repo.store.refs.set_head(f"refs/heads/{name}", author="ada")
 
 

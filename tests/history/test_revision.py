@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.support.histories import move, put
 from trace_store import FixedClock, Message, ObjectId, Store
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import (
     AmbiguousRevisionError,
     InvalidInputError,
@@ -39,10 +39,6 @@ def line(store: Store) -> list[ObjectId]:
         commit.commit(store, [Message("user", f"m{i}")] * (2 if i == 1 else 1), author="ada").oid
         for i in range(4)
     ]
-
-
-def move(store: Store, ref: str, oid: ObjectId | None) -> None:
-    store.transact(lambda _: Transaction([], [RefEdit(ref, oid, ANY)], "reset"), author="ada")
 
 
 def test_names_of_the_tip(store: Store, line: list[ObjectId]) -> None:
@@ -97,8 +93,7 @@ def test_ancestors(store: Store, line: list[ObjectId]) -> None:
 
 def test_the_second_parent_of_a_merge(store: Store, line: list[ObjectId]) -> None:
     merge = Commit([line[3], line[0]], "ada", START, [], "joined").encode()
-    edit = RefEdit("refs/heads/main", hash_object(merge), ANY)
-    store.transact(lambda _: Transaction([(hash_object(merge), merge)], [edit], "merge"))
+    put(store, merge, "refs/heads/main")
     assert resolve(store, "HEAD^2") == line[0]
     assert resolve(store, "HEAD^1") == line[3]
 

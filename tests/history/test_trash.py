@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.support.histories import put
 from trace_store import errors
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.history import retention, trash_entries
@@ -19,7 +20,7 @@ from trace_store.objects.address import Address
 from trace_store.objects.commit import Tag
 from trace_store.objects.message import Message
 from trace_store.objects.parts import ToolCall, ToolResult
-from trace_store.oid import ObjectId, hash_object
+from trace_store.oid import ObjectId
 from trace_store.repo.repository import Repo
 
 ADA = "Ada <ada@example.org>"
@@ -354,10 +355,7 @@ def test_gc_and_prune_leave_all_that_can_be_asked_for(repo: Repo, clock: StepClo
     repo.reset("HEAD~1", hard=True)
     target = repo.append("user", "of the checkpoint").oid
     tag = Tag(target, "before", ADA, clock.now(), "saved").encode()
-    ref = "refs/checkpoints/before"
-    repo.store.transact(
-        lambda _: Transaction([(hash_object(tag), tag)], [RefEdit(ref, hash_object(tag), None)])
-    )
+    put(repo.store, tag, "refs/checkpoints/before")
     repo.reset("HEAD~1", hard=True)
     refs = dict(repo.store.refs.iterate("refs/"))
     trash = in_trash(repo)

@@ -15,13 +15,13 @@ from tests.importers.support.sound import (
     HEADS,
     assert_sound,
     branches_of,
+    commits_of,
     damaged_document,
     import_damaged,
     imported,
     messages,
     real_files,
 )
-from tests.importers.support.states import commits
 from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.commit import Commit
@@ -90,12 +90,6 @@ TRAJECTORY: dict[str, Any] = {
 }
 
 
-def made_of(store: Store, branch: str) -> list[Commit]:
-    tip = store.refs.read(HEADS + branch)
-    assert tip is not None
-    return commits(store, tip)
-
-
 def usages(found: list[Commit]) -> list[dict[str, Any]]:
     return [o.fields for commit in found for o in commit.operations if o.name == "usage"]
 
@@ -121,7 +115,7 @@ def test_a_trajectory(tmp_path: Path) -> None:
     assert [message.model for message in said] == [
         *("", "", "openai/gpt-5", "", "openai/gpt-5-mini")
     ]
-    made = made_of(store, "atif/s-1")
+    made = commits_of(store, "atif/s-1")
     assert len(made) == len(STEPS), "a step is a commit, with what was observed in it"
     assert [commit.author for commit in made] == [
         "atif",
@@ -145,10 +139,10 @@ def test_trajectories_of_subagents_in_the_file(tmp_path: Path) -> None:
         "Check hello.txt.",
         "It greets.",
     ]
-    called = made_of(store, "atif/s-1")[2].encode()
-    begun = [commit.encode() for commit in made_of(store, "atif/s-1/agents/t-sub")]
+    called = commits_of(store, "atif/s-1")[2].encode()
+    begun = [commit.encode() for commit in commits_of(store, "atif/s-1/agents/t-sub")]
     assert called in begun, "it branches from the step that called it"
-    other = [commit.encode() for commit in made_of(store, "atif/s-1/agents/u")]
+    other = [commit.encode() for commit in commits_of(store, "atif/s-1/agents/u")]
     assert called not in other, "and this one nobody called"
     assert len(messages(store, "atif/s-1")) == 5
 
@@ -174,7 +168,7 @@ def test_a_continuation(tmp_path: Path) -> None:
     )
     (name,) = branches_of(store)
     assert name == "atif/s-1-cont-1"
-    made = made_of(store, name)
+    made = commits_of(store, name)
     assert made[0].links == (("continues", "s-1"),)
     assert usages(made) == [], "what the copied steps cost is told where they were made"
     context = ContextCompiler(store).compile(HEADS + name)
@@ -185,7 +179,7 @@ def test_a_continuation(tmp_path: Path) -> None:
 def test_what_goes_on_elsewhere_is_linked(tmp_path: Path) -> None:
     whole = {**TRAJECTORY, "continued_trajectory_ref": "trajectory.cont-1.json"}
     store, _ = imported(tmp_path, "trajectory.json", whole)
-    assert made_of(store, "atif/s-1")[-1].links == (("continued-in", "trajectory.cont-1.json"),)
+    assert commits_of(store, "atif/s-1")[-1].links == (("continued-in", "trajectory.cont-1.json"),)
 
 
 def test_writers_break_the_schema(tmp_path: Path) -> None:
@@ -314,7 +308,7 @@ def test_real_trajectories(tmp_path: Path, path: Path) -> None:
         if isinstance(result.get("content"), str)
     ]
     assert all(texts[result] >= count for result, count in Counter(results).items() if result)
-    told = [usage["input_total"] for usage in usages(made_of(store, name))]
+    told = [usage["input_total"] for usage in usages(commits_of(store, name))]
     assert told == [step["metrics"]["prompt_tokens"] for step in steps if "metrics" in step]
     assert report.record_count == len(steps) + (path.suffix == ".jsonl")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.importers.support.states import branches
+from tests.importers.support.states import branches, count_reads
 from tests.importers.support.transcripts import SESSION, Transcript, text
 from trace_store.errors import ObjectNotFoundError
 from trace_store.importers.import_file import import_paths
@@ -37,14 +36,7 @@ def test_no_commit_of_another_session_is_read_again_for_each_file(
     for number in range(30):
         session(number).write(folder)
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
-        times: Counter[bytes] = Counter()
-        read = type(store.objects).read
-
-        def counting(objects: object, oid: bytes) -> bytes:
-            times[oid] += 1
-            return read(objects, oid)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(type(store.objects), "read", counting)
+        times = count_reads(store, monkeypatch)
         import_paths(store, [str(folder)])
         session(30).write(folder)
         import_paths(store, [str(folder)])

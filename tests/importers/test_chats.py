@@ -12,21 +12,27 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from tests.importers.support.checks import JSON, assert_grows, damaged, lines_of, report_of
+from tests.importers.support.checks import (
+    JSON,
+    assert_grows,
+    assert_skips_named,
+    damaged,
+    lines_of,
+    report_of,
+)
 from tests.importers.support.sound import (
     HEADS,
     branches_of,
+    commits_of,
     import_damaged,
     imported,
     messages,
 )
-from tests.importers.support.states import commits
 from trace_store.context.compiler import ContextCompiler
 from trace_store.errors import UnreadableInputError
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.sniff import HEAD_BYTES
-from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Image, Opaque, Text, ToolCall
 from trace_store.providers.documents import parse_messages
 from trace_store.store.handle import Store
@@ -172,16 +178,10 @@ WRITTEN: dict[str, Callable[[Any], str]] = {
 }
 
 
-def made_of(store: Store, branch: str) -> list[Commit]:
-    tip = store.refs.read(HEADS + branch)
-    assert tip is not None
-    return commits(store, tip)
-
-
 def usages(store: Store, branch: str) -> list[Any]:
     return [
         operation.fields
-        for commit in made_of(store, branch)
+        for commit in commits_of(store, branch)
         for operation in commit.operations
         if operation.name == "usage"
     ]
@@ -227,7 +227,7 @@ def test_arguments_are_kept_as_the_model_wrote_them(tmp_path: Path) -> None:
 
 def test_tools_are_in_force_from_the_first_message_on(tmp_path: Path) -> None:
     store, _ = imported(tmp_path, "chat.json", {"messages": CHAT, "tools": [TOOL]})
-    first, *others = made_of(store, "openai/chat")
+    first, *others = commits_of(store, "openai/chat")
     assert [operation.name for operation in first.operations] == ["tools", "add"]
     assert not any(o.name == "tools" for commit in others for o in commit.operations)
     assert ContextCompiler(store).compile(HEADS + "openai/chat").tools == (TOOL,)
@@ -259,7 +259,7 @@ def test_a_request_and_its_response(tmp_path: Path, pair: str) -> None:
     assert (said[2].id, said[2].model) == ("chatcmpl-1", "gpt-5-2025")
     (usage,) = usages(store, "openai/pair")
     assert (usage["input_total"], usage["output_total"]) == (90, 7)
-    last = made_of(store, "openai/pair")[-1]
+    last = commits_of(store, "openai/pair")[-1]
     assert (last.author, last.time) == ("openai/gpt-5-2025", 1700000000000)
 
 
@@ -559,13 +559,7 @@ def test_whatever_lines_hold(
     path = folder / "x.jsonl"
     path.write_bytes(lines_of(records))
     store = Store.memory()
-    report = report_of(store, path, format)
-    lost = sum(
-        count
-        for (kind, what), count in report.records.items()
-        if kind == "unreadable" or what == "no-messages"
-    )
-    assert len(report.skips) == lost
+    assert_skips_named(report_of(store, path, format))
 
 
 @given(damaged(EVERYTHING))

@@ -14,6 +14,7 @@ from tests.importers.support.checks import (
     JSON,
     assert_counted_once,
     assert_grows,
+    assert_recognised,
     damaged,
     heads,
     import_hostile,
@@ -33,7 +34,7 @@ from tests.importers.support.rollouts import (
     patched,
     reasoning,
 )
-from tests.importers.support.states import commits, context, parts_of, visible
+from tests.importers.support.states import commits, context, parts_of, tip_of, visible
 from tests.importers.support.transcripts import each_real_transcript, records_in
 from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests, messages_of
@@ -46,7 +47,6 @@ from trace_store.importers.dedupe import chain
 from trace_store.importers.formats.codex import FORMAT
 from trace_store.importers.formats.codex.rollouts import CALLS, OUTPUTS
 from trace_store.importers.import_file import import_paths
-from trace_store.importers.registry import format_of
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
@@ -71,9 +71,7 @@ def imported(tmp_path: Path, rollout: Rollout) -> Store:
 
 
 def tip(store: Store, name: str = BRANCH) -> ObjectId:
-    found = store.refs.read(name)
-    assert found is not None
-    return found
+    return tip_of(store, name)
 
 
 def reported(commit: Commit) -> list[Any]:
@@ -558,9 +556,7 @@ def test_one_document(tmp_path: Path) -> None:
     ],
 )
 def test_recognising(head: bytes, known: bool) -> None:
-    assert FORMAT.sniff(head) is known
-    if known:
-        assert format_of(head) is FORMAT
+    assert_recognised(FORMAT, head, known)
 
 
 def test_the_rollouts_of_a_project(tmp_path: Path) -> None:

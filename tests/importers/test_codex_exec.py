@@ -13,6 +13,7 @@ from tests.importers.support.checks import (
     JSON,
     assert_counted_once,
     assert_grows,
+    assert_recognised,
     damaged,
     heads,
     import_hostile,
@@ -25,7 +26,6 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.formats.codex_exec import FORMAT
 from trace_store.importers.import_file import import_paths
-from trace_store.importers.registry import format_of
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.store.handle import Store
 
@@ -114,9 +114,7 @@ def test_a_run(tmp_path: Path) -> None:
     ],
 )
 def test_recognising(head: bytes, known: bool) -> None:
-    assert FORMAT.sniff(head) is known
-    if known:
-        assert format_of(head) is FORMAT
+    assert_recognised(FORMAT, head, known)
 
 
 def test_a_growing_file(tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.importers.support.checks import import_by_lines
 from tests.importers.support.states import (
     branches,
     commits,
     context,
     raw_records,
+    tip_of,
 )
 from tests.importers.support.transcripts import (
     SESSION,
@@ -112,8 +114,7 @@ def test_onto_a_branch(tmp_path: Path) -> None:
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
         commit.commit(store, [Message("system", "Be brief.")], author="ada")
         report = import_paths(store, [path], onto="main")
-        tip = store.refs.read("refs/heads/main")
-        assert tip is not None
+        tip = tip_of(store, "refs/heads/main")
         assert not branches(store)
         # The summary is at the position of the first message it replaces; the user's own stays before it.
         assert context(store, tip) == ["system: Be brief.", *expected]
@@ -132,14 +133,9 @@ def test_onto_a_branch_line_by_line(tmp_path: Path) -> None:
     path.write_bytes(data)
     alone = Store.memory()
     import_paths(alone, [str(path)])
-    path.write_bytes(b"")
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
-        for line in data.splitlines(keepends=True):
-            with path.open("ab") as file:
-                file.write(line)
-            import_paths(store, [str(path)], format="claude-code", onto="mine")
-        tip = store.refs.read("refs/heads/mine")
-        assert tip is not None
+        import_by_lines(store, path, data, onto="mine")
+        tip = tip_of(store, "refs/heads/mine")
         assert context(store, tip) == context(alone, branches(alone)[SESSION])
         assert sorted(raw_records(store)) == sorted(raw for raw, _ in records_in(data))
 
@@ -155,8 +151,7 @@ def test_a_rewind_onto_a_branch_takes_messages_out(tmp_path: Path) -> None:
     t.assistant("msg_3", text("Three."), stop="end_turn")
     store = Store.memory()
     import_paths(store, [t.write(tmp_path)], onto="mine")
-    tip = store.refs.read("refs/heads/mine")
-    assert tip is not None
+    tip = tip_of(store, "refs/heads/mine")
     assert context(store, tip) == [
         "user: First.",
         "assistant: One.",

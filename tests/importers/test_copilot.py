@@ -13,12 +13,13 @@ from tests.importers.support.checks import (
     JSON,
     assert_counted_once,
     assert_grows,
+    assert_recognised,
     damaged,
     heads,
     import_hostile,
     lines_of,
 )
-from tests.importers.support.states import commits, context, parts_of, visible
+from tests.importers.support.states import commits, context, parts_of, tip_of, visible
 from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
@@ -26,7 +27,6 @@ from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.formats.copilot import FORMAT
 from trace_store.importers.import_file import import_paths
-from trace_store.importers.registry import format_of
 from trace_store.objects import operations as ops
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
@@ -129,9 +129,7 @@ def imported(tmp_path: Path, session: Session) -> Store:
 
 
 def tip(store: Store, name: str = BRANCH) -> ObjectId:
-    found = store.refs.read(name)
-    assert found is not None
-    return found
+    return tip_of(store, name)
 
 
 def test_a_session(tmp_path: Path) -> None:
@@ -247,9 +245,7 @@ def test_an_older_subagent_is_told_by_its_call(tmp_path: Path) -> None:
     ],
 )
 def test_recognising(head: bytes, known: bool) -> None:
-    assert FORMAT.sniff(head) is known
-    if known:
-        assert format_of(head) is FORMAT
+    assert_recognised(FORMAT, head, known)
 
 
 def test_the_sessions_of_a_project(tmp_path: Path) -> None:

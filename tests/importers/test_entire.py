@@ -13,6 +13,7 @@ from tests.importers.support.checks import (
     JSON,
     assert_counted_once,
     assert_grows,
+    assert_recognised,
     damaged,
     heads,
     import_hostile,
@@ -24,7 +25,6 @@ from tests.support.examples import examples
 from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.formats.entire import FORMAT
 from trace_store.importers.import_file import import_paths
-from trace_store.importers.registry import format_of
 from trace_store.objects import operations as ops
 from trace_store.objects.parts import Opaque, ToolCall, ToolResult
 from trace_store.providers.rendering import RENDERERS, render
@@ -114,9 +114,7 @@ def test_a_session_is_told_by_what_it_begins_with(tmp_path: Path) -> None:
     ],
 )
 def test_recognising(head: bytes, known: bool) -> None:
-    assert FORMAT.sniff(head) is known
-    if known:
-        assert format_of(head) is FORMAT
+    assert_recognised(FORMAT, head, known)
 
 
 def test_a_growing_file(tmp_path: Path) -> None:

@@ -16,15 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.importers.support.hostile import anything_in
+from tests.importers.support.sound import assert_valid
 from tests.importers.support.states import commits, context, visible
 from tests.importers.support.transcripts import each_real_transcript
 from tests.importers.test_transcripts import check
 from tests.support.examples import examples
-from tests.support.valid_requests import assert_valid_requests
-from trace_store.context.compiler import ContextCompiler
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.history.log import log
 from trace_store.importers.formats.gemini import FORMAT
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
@@ -174,7 +172,7 @@ def test_a_lively_chat(tmp_path: Path) -> None:
     ]
     assert usages(line) == [35, 17]
     assert [c.author for c in line[:3]] == ["gemini", "gemini/user", f"gemini/{MODEL}"]
-    valid(store, everywhere=True)
+    assert_valid(store, everywhere=True)
     (report,) = import_paths(Store.memory(), [path]).files
     assert sum(report.records.values()) == len(LIVELY)
     assert not report.skips
@@ -242,7 +240,7 @@ def test_a_snapshot_that_sums_up(tmp_path: Path) -> None:
     (compaction,) = [c for c in commits(store, found[""]) if names_of(c) == ["replace"]]
     assert compaction.operations[0].fields["reason"] == "compaction"
     assert len(compaction.operations[0].fields["targets"]) == 6
-    valid(store, everywhere=True)
+    assert_valid(store, everywhere=True)
 
     # A rewind past it leads to the program's state at that point.
     for id_, left in (("u5", 5), ("g4", 4), ("u4", 3), ("s2", 2), ("s1", 1), ("ctx", 0)):
@@ -346,7 +344,7 @@ def test_a_message_that_is_written_again(tmp_path: Path) -> None:
         "user: Faster!",
         "assistant: Fixed.",
     ]
-    valid(store)
+    assert_valid(store)
 
 
 def test_where_calls_and_results_are_told(tmp_path: Path) -> None:
@@ -404,7 +402,7 @@ def test_where_calls_and_results_are_told(tmp_path: Path) -> None:
     assert isinstance(results[3], ToolResult)
     assert [type(part) for part in results[3].content] == [Text, Image]
     assert commits(store, found[""])[1].meta["agents"] == ["helper-1"]
-    valid(store)
+    assert_valid(store)
 
 
 def test_numbers_that_are_all_nothing_are_no_usage(tmp_path: Path) -> None:
@@ -541,18 +539,7 @@ def odd(records: list[Record]) -> None:
         assert import_paths(store, [str(path)], format="gemini").commits == 0
     assert sum(report.records.values()) == len(records)
     assert not [f for f in fsck(store) if f.severity == "error"]
-    valid(store)
-
-
-def valid(store: Store, *, everywhere: bool = False) -> None:
-    """Assert that every provider takes the context at the end of each branch, or at each commit of it."""
-    contexts = ContextCompiler(store)
-    for name, tip in store.refs.iterate("refs/heads/"):
-        assert contexts.verify(name).matches
-        line = [entry.oid for entry in log(store, tip, first_parent=True)]
-        for oid in line if everywhere else [tip]:
-            compiled = contexts.compile(oid)
-            assert_valid_requests(list(compiled.messages), compiled.tools)
+    assert_valid(store)
 
 
 @pytest.mark.parametrize("path", each_real_transcript("gemini"))
@@ -579,4 +566,4 @@ def test_real_chats(path: Path) -> None:
     assert kinds[Reasoning] == thoughts
     assert kinds[Opaque] == 0
     assert len(usages(commits(store, tip))) == len(reported)
-    valid(store, everywhere=True)
+    assert_valid(store, everywhere=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.importers.support.checks import import_by_lines
 from tests.importers.support.states import all_refs, branches, raw_records
 from tests.importers.support.transcripts import (
     SESSION,
@@ -76,11 +77,7 @@ def test_two_steps_make_what_one_makes(tmp_path: Path, remembers: bool) -> None:
 def test_line_by_line_makes_what_one_step_makes(tmp_path: Path, store: Store) -> None:
     data = lively().data
     path = tmp_path / f"{SESSION}.jsonl"
-    path.write_bytes(b"")
-    for line in data.splitlines(keepends=True):
-        with path.open("ab") as file:
-            file.write(line)
-        import_paths(store, [str(path)], format="claude-code")
+    import_by_lines(store, path, data)
     assert branches(store) == at_once(data, tmp_path, SESSION)
     kept = raw_records(store)
     assert sorted(kept) == sorted(raw for raw, _ in records_in(data))

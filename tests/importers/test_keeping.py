@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given
 
 from tests.importers.support.checks import report_of
+from tests.importers.support.states import count_reads
 from tests.importers.support.transcripts import (
     SESSION,
     Transcript,
@@ -335,17 +335,11 @@ def test_a_commit_with_many_records_is_put_together_once(
     path = t.write(tmp_path)
     store = Store.memory()
     import_paths(store, [path])
-    times: Counter[bytes] = Counter()
-    read = type(store.objects).read
-
-    def counting(objects: object, oid: bytes) -> bytes:
-        times[oid] += 1
-        return read(objects, oid)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(type(store.objects), "read", counting)
+    read = store.objects.read
+    times = count_reads(store, monkeypatch)
     ((_, tip),) = store.refs.iterate(FILES)
     assert b"".join(restore(tip, store.objects.read)) == t.data
-    assert len(segments_of(tip, read.__get__(store.objects))) > 10
+    assert len(segments_of(tip, read)) > 10
     assert max(times.values()) <= 2
 
 

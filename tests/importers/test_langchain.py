@@ -11,7 +11,7 @@ from hypothesis import given
 
 from tests.importers.support.checks import assert_grows, damaged, lines_of
 from tests.importers.support.sound import HEADS, branches_of, import_damaged, imported, messages
-from tests.importers.support.states import commits
+from tests.importers.support.states import commits, tip_of
 from trace_store.objects.parts import Opaque, Text, ToolCall, ToolResult
 
 ORIGINAL = '{"p":  "a.txt"}'
@@ -86,8 +86,7 @@ def test_a_talk(tmp_path: Path, talk: list[Any], held: str) -> None:
     assert said[1].parts == (Text("I read it."), ToolCall("t1", "read", ORIGINAL))
     assert (said[1].model, said[1].id) == ("gpt-5", "run-1")
     assert said[2].parts == (ToolResult("t1", "no such file", True),)
-    tip = store.refs.read(HEADS + "langchain/talk")
-    assert tip is not None
+    tip = tip_of(store, HEADS + "langchain/talk")
     made = commits(store, tip)
     assert [commit.author for commit in made] == ["langchain/user", "langchain/gpt-5", "langchain"]
     (usage,) = [o.fields for commit in made for o in commit.operations if o.name == "usage"]

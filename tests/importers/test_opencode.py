@@ -15,17 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.importers.support.hostile import ANYTHING, anything_in
+from tests.importers.support.sound import assert_valid
 from tests.importers.support.states import commits, context, entries
 from tests.importers.support.transcripts import each_real_transcript
 from tests.importers.test_transcripts import check
 from tests.support.examples import examples
-from tests.support.valid_requests import assert_valid_requests
-from trace_store.context.compiler import ContextCompiler
 from trace_store.environment import Environment
 from trace_store.errors import UnreadableInputError
 from trace_store.exporters.files import find_file, restore_file
 from trace_store.files import Disk
-from trace_store.history.log import log
 from trace_store.importers.contract import Skip
 from trace_store.importers.decode import Line
 from trace_store.importers.discovery import project_histories
@@ -227,8 +225,7 @@ def test_a_lively_session(tmp_path: Path) -> None:
     (usage,) = [o for o in line[1].operations if o.name == "usage"]
     assert usage.fields["input_total"] == 36
     assert [c.author for c in line[:2]] == ["opencode/user", f"opencode/{MODEL}"]
-    first = store.refs.read(PLACE + SESSION)
-    assert first is not None
+    assert store.refs.read(PLACE + SESSION) is not None
     parts = [
         part
         for operation in line[1].operations[:1]
@@ -237,7 +234,7 @@ def test_a_lively_session(tmp_path: Path) -> None:
     ]
     assert parts[0] == Reasoning("A look at the folder will do.", SIGNATURE)
     assert [p.is_error for p in parts if isinstance(p, ToolResult)] == [False, True]
-    valid(store, everywhere=True)
+    assert_valid(store, everywhere=True)
 
 
 def test_a_summary_that_keeps_the_last_words(tmp_path: Path) -> None:
@@ -260,7 +257,7 @@ def test_a_summary_that_keeps_the_last_words(tmp_path: Path) -> None:
     ]
     (compaction,) = [c for c in commits(store, found[""]) if "replace" in names_of(c)]
     assert len(compaction.operations[0].fields["targets"]) == 2
-    valid(store)
+    assert_valid(store)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +310,7 @@ def test_going_back(tmp_path: Path) -> None:
             assert all(f"c1={cleared}" in line for line in said if line.startswith("tool"))
         assert len(found) == (2 if left else 1)
         assert import_paths(store, [str(tmp_path / "export.json")]).commits == 0
-        valid(store)
+        assert_valid(store)
 
 
 def test_what_of_a_message_a_model_is_shown(tmp_path: Path) -> None:
@@ -383,7 +380,7 @@ def test_what_of_a_message_a_model_is_shown(tmp_path: Path) -> None:
     line = commits(store, found[""])
     assert [c.meta["agents"] for c in line if "agents" in c.meta] == [["ses_child"]]
     assert [c.author for c in line[:2]] == ["opencode/user", "opencode"]
-    valid(store)
+    assert_valid(store)
 
 
 def test_a_subagent_is_a_branch_of_its_session(tmp_path: Path) -> None:
@@ -529,7 +526,7 @@ def test_a_database_is_what_its_exports_are(tmp_path: Path) -> None:
         assert talk.document in kept
     assert import_paths(store, [str(path)]).commits == 0
     assert not [f for f in fsck(store) if f.severity == "error"]
-    valid(store)
+    assert_valid(store)
 
 
 def test_one_session_of_a_database(tmp_path: Path) -> None:
@@ -685,7 +682,7 @@ def test_odd_values_in_a_database(tmp_path: Path) -> None:
     assert len(report.files) == len(odd)
     assert import_paths(store, [str(path)]).commits == 0
     assert not [f for f in fsck(store) if f.severity == "error"]
-    valid(store)
+    assert_valid(store)
 
 
 def test_a_session_with_an_odd_id(tmp_path: Path) -> None:
@@ -909,7 +906,7 @@ def test_odd_values_anywhere_are_no_trouble(data: st.DataObject) -> None:
         assert import_paths(store, [str(path)], format="opencode").commits == 0
     assert sum(report.records.values()) == len(talk.messages)
     assert not [f for f in fsck(store) if f.severity == "error"]
-    valid(store)
+    assert_valid(store)
 
 
 @pytest.mark.parametrize("cut", range(3, 3000, 233))
@@ -919,17 +916,6 @@ def test_an_export_that_was_cut_short(tmp_path: Path, cut: int) -> None:
     (report,) = import_paths(Store.memory(), [str(tmp_path / "export.json")]).files
     assert [skip.reason for skip in report.skips][-1:] == ["cut-short"]
     assert report.messages > 0
-
-
-def valid(store: Store, *, everywhere: bool = False) -> None:
-    """Assert that every provider takes the context at the end of each branch, or at each commit of it."""
-    contexts = ContextCompiler(store)
-    for name, tip in store.refs.iterate("refs/heads/"):
-        assert contexts.verify(name).matches
-        line = [entry.oid for entry in log(store, tip, first_parent=True)]
-        for oid in line if everywhere else [tip]:
-            compiled = contexts.compile(oid)
-            assert_valid_requests(list(compiled.messages), compiled.tools)
 
 
 @pytest.mark.parametrize("path", each_real_transcript("opencode"))
@@ -951,4 +937,4 @@ def test_real_dumps(path: Path) -> None:
     (kept,) = [oid for _, oid in store.refs.iterate(FILES)]
     assert b"".join(restore(kept, store.objects.read)) == path.read_bytes()
     assert not report.skips
-    valid(store)
+    assert_valid(store)

@@ -17,7 +17,7 @@ from tests.importers.support.sound import (
     messages,
     real_files,
 )
-from tests.importers.support.states import commits
+from tests.importers.support.states import commits, tip_of
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.formats.swe_agent import FORMAT
@@ -127,8 +127,7 @@ def test_a_run(tmp_path: Path) -> None:
     assert said[5].parts == (Text("It is mended."), Text("submit"))
     outcomes = {kind: what for (kind, what), _ in report.records.items()}
     assert outcomes["step"] == "source"
-    tip = store.refs.read("refs/heads/sessions/swe-agent/instance-1")
-    assert tip is not None
+    tip = tip_of(store, "refs/heads/sessions/swe-agent/instance-1")
     made = commits(store, tip)
     assert made[-1].meta["run"] == {
         "exit_status": "submitted",
@@ -161,8 +160,7 @@ def test_a_run_without_tool_calls(tmp_path: Path) -> None:
         ("user", "tool_io"),
         ("assistant", "dialogue"),
     ]
-    tip = store.refs.read("refs/heads/sessions/swe-agent/x")
-    assert tip is not None
+    tip = tip_of(store, "refs/heads/sessions/swe-agent/x")
     authors = [commit.author for commit in commits(store, tip)]
     assert authors == ["swe-agent", "swe-agent/user", *["swe-agent"] * 3]
 
@@ -252,8 +250,7 @@ def test_a_run_of_the_small_agent(tmp_path: Path) -> None:
     assert [message.role for message in said] == ["system", "user", "assistant", "tool"]
     assert said[2].parts == (Text("I look."), ToolCall("call_1", "bash", ARGUMENTS))
     assert said[2].model == "gpt-5"
-    tip = store.refs.read(f"refs/heads/sessions/{name}")
-    assert tip is not None
+    tip = tip_of(store, f"refs/heads/sessions/{name}")
     made = commits(store, tip)
     assert [commit.time for commit in made] == [0, 1775802390500, 1775802391250, 1775802392000]
     (usage,) = [o.fields for commit in made for o in commit.operations if o.name == "usage"]

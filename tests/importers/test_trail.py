@@ -12,16 +12,15 @@ from hypothesis import given
 
 from tests.importers.support.checks import damaged, import_hostile
 from tests.importers.support.sound import (
-    HEADS,
     assert_sound,
     branches_of,
+    commits_of,
     damaged_document,
     import_damaged,
     imported,
     messages,
     real_files,
 )
-from tests.importers.support.states import commits
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.history.summary import summary
@@ -75,12 +74,6 @@ TRAJECTORY: dict[str, Any] = {
 PLACE = "trail/traj_ab12cd34ef56"
 
 
-def made_of(store: Store, branch: str = PLACE) -> list[Commit]:
-    tip = store.refs.read(HEADS + branch)
-    assert tip is not None
-    return commits(store, tip)
-
-
 def facts(commit: Commit) -> dict[str, Any]:
     return {key: value for key, value in commit.meta.items() if key not in ("record", "source")}
 
@@ -89,7 +82,7 @@ def test_a_trajectory(tmp_path: Path) -> None:
     store, report = imported(tmp_path, "trajectory.json", TRAJECTORY)
     assert (report.format, branches_of(store)) == ("trail", {PLACE})
     assert messages(store, PLACE) == []
-    made = made_of(store)
+    made = commits_of(store, PLACE)
     assert [(commit.author, facts(commit)) for commit in made] == [
         ("trail", {"event": "task"}),
         (
@@ -127,7 +120,7 @@ def test_a_trajectory(tmp_path: Path) -> None:
 
 def test_the_words_are_read_where_they_are_kept(tmp_path: Path) -> None:
     store, _ = imported(tmp_path, "trajectory.json", TRAJECTORY)
-    made = made_of(store)
+    made = commits_of(store, PLACE)
     read = store.objects.read
     assert [event_text(commit, read) for commit in made] == [
         "Mend the parser",
@@ -145,7 +138,7 @@ def test_without_their_words_events_stay(tmp_path: Path) -> None:
     path.write_text(json.dumps(TRAJECTORY))
     store = Store.memory()
     (report,) = import_paths(store, [str(path)], source=False).files
-    made = made_of(store)
+    made = commits_of(store, PLACE)
     assert len(made) == 5
     assert dict(Counter(what for _, what in report.records)) == {"event": 5}
     assert [event_text(commit, store.objects.read) for commit in made] == [""] * 5
@@ -168,12 +161,12 @@ def test_a_trajectory_goes_on(tmp_path: Path) -> None:
             path.write_text(json.dumps({**base, **step}, indent=2))
             import_paths(store, [str(path)])
         assert branches_of(store) == {PLACE}
-        grown = [commit.encode() for commit in made_of(store)]
+        grown = [commit.encode() for commit in commits_of(store, PLACE)]
         assert import_paths(store, [str(path)]).commits == 0
         assert not [finding for finding in fsck(store) if finding.severity == "error"]
     whole = Store.memory()
     import_paths(whole, [str(path)])
-    assert [commit.encode() for commit in made_of(whole)] == grown
+    assert [commit.encode() for commit in commits_of(whole, PLACE)] == grown
 
 
 def test_another_version_stands_beside_it(tmp_path: Path) -> None:
@@ -198,7 +191,7 @@ def test_the_marks_of_a_merge(tmp_path: Path) -> None:
     store = Store.memory()
     (report,) = import_paths(store, [str(path)]).files
     assert [(skip.line, skip.reason) for skip in report.skips] == [(at + 1, "conflict-markers")]
-    assert [commit.meta["event"] for commit in made_of(store)] == ["task"]
+    assert [commit.meta["event"] for commit in commits_of(store, PLACE)] == ["task"]
     assert_sound(store, path)
 
 
@@ -230,7 +223,7 @@ RECORD: dict[str, Any] = {
 def test_who_wrote_which_lines(tmp_path: Path) -> None:
     store, report = imported(tmp_path, "x.trace.json", {**RECORD, "trajectory": "traj_1"})
     assert (report.format, branches_of(store)) == ("agent-trace", {"agent-trace/traj_1"})
-    (commit,) = made_of(store, "agent-trace/traj_1")
+    (commit,) = commits_of(store, "agent-trace/traj_1")
     assert facts(commit) == {
         "event": "attribution",
         "files": 2,
@@ -254,7 +247,7 @@ def test_a_record_a_line(tmp_path: Path) -> None:
     data = b"".join(json.dumps(record).encode() + b"\n" for record in records)
     store, report = imported(tmp_path, "traces.jsonl", data)
     assert branches_of(store) == {"agent-trace/traces"}
-    assert len(made_of(store, "agent-trace/traces")) == 3
+    assert len(commits_of(store, "agent-trace/traces")) == 3
     assert dict(report.records) == {("attribution", "event"): 3}
 
 
@@ -295,7 +288,7 @@ def test_real_trajectories(tmp_path: Path, path: Path) -> None:
     told = json.loads(path.read_bytes())
     store, _ = imported(tmp_path, path.name, path.read_bytes())
     (name,) = branches_of(store)
-    made = made_of(store, name)
+    made = commits_of(store, name)
     kinds = Counter(commit.meta["event"] for commit in made)
     if "chapters" not in told:
         assert kinds == {"attribution": 1}

@@ -13,14 +13,14 @@ import pytest
 from tests.cli.test_json_shapes import documented
 from tests.llm.conftest import KEY
 from tests.llm.support.fault_server import FaultServer, answer, pieces_of, said, stream
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
 from trace_store.environment import Environment
 
 Serving = Callable[..., FaultServer]
 
 
 @pytest.fixture
-def user(trace: Trace, tmp_path: Path) -> Callable[..., Outcome]:
+def user(trace: Trace, tmp_path: Path) -> Run:
     """Run a command as a user with settings of their own, and these variables."""
 
     def run(*words: str, stdin: bytes = b"", terminal: bool = False, **variables: str) -> Outcome:
@@ -35,7 +35,7 @@ def user(trace: Trace, tmp_path: Path) -> Callable[..., Outcome]:
     return run
 
 
-def test_what_is_hinted_at_leads_somewhere(user: Callable[..., Outcome]) -> None:
+def test_what_is_hinted_at_leads_somewhere(user: Run) -> None:
     assert "`trace config model` lists the settings" in user("model").err
     outcome = user("config", "model")
     assert (outcome.code, outcome.text) == (0, "")
@@ -52,7 +52,7 @@ def test_what_is_hinted_at_leads_somewhere(user: Callable[..., Outcome]) -> None
     assert "`trace config model.url URL`" in outcome.err
 
 
-def test_a_model_is_set_up_and_tried(user: Callable[..., Outcome], serving: Serving) -> None:
+def test_a_model_is_set_up_and_tried(user: Run, serving: Serving) -> None:
     server = serving(answer(said("ready")))
     assert user("config", "model.name", "tiny").code == 0
     assert user("config", "model.url", server.url).code == 0
@@ -79,9 +79,7 @@ def test_a_model_is_set_up_and_tried(user: Callable[..., Outcome], serving: Serv
     assert "key" not in user("config", "model").text
 
 
-def test_the_answer_is_printed_while_it_is_made(
-    user: Callable[..., Outcome], serving: Serving
-) -> None:
+def test_the_answer_is_printed_while_it_is_made(user: Run, serving: Serving) -> None:
     server = serving(stream(*pieces_of("re", "ad", "y\x1b[2J")))
     outcome = user(
         *("model", "test", "--stream"), TRACE_MODEL="m", TRACE_MODEL_URL=server.url, terminal=True
@@ -100,7 +98,7 @@ def test_the_answer_is_printed_while_it_is_made(
     ],
 )
 def test_failures(
-    user: Callable[..., Outcome],
+    user: Run,
     serving: Serving,
     status: str,
     told: object,
@@ -117,7 +115,7 @@ def test_failures(
     assert KEY not in outcome.err
 
 
-def test_without_a_model(user: Callable[..., Outcome]) -> None:
+def test_without_a_model(user: Run) -> None:
     for words in (["model"], ["model", "test"]):
         outcome = user(*words)
         assert outcome.code == 6
@@ -125,7 +123,7 @@ def test_without_a_model(user: Callable[..., Outcome]) -> None:
         assert "trace config model.name" in outcome.err
 
 
-def test_a_key_does_not_stand_in_a_command(user: Callable[..., Outcome]) -> None:
+def test_a_key_does_not_stand_in_a_command(user: Run) -> None:
     outcome = user("config", "model.key", KEY)
     assert outcome.code == 2
     assert KEY not in outcome.err
@@ -134,7 +132,7 @@ def test_a_key_does_not_stand_in_a_command(user: Callable[..., Outcome]) -> None
     assert user("config", "model.colour", "red").code == 2
 
 
-def test_a_repository_has_no_say(user: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_a_repository_has_no_say(user: Run, tmp_path: Path) -> None:
     assert user("init", "-q").code == 0
     config = tmp_path / ".trace" / "config"
     own = '\n[model]\nname = "theirs"\nurl = "https://evil.example.org"\n'
@@ -155,9 +153,7 @@ def test_httpx_is_imported_for_a_request() -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_json_has_the_keys_that_are_documented(
-    user: Callable[..., Outcome], serving: Serving
-) -> None:
+def test_json_has_the_keys_that_are_documented(user: Run, serving: Serving) -> None:
     server = serving(answer(said()))
     for words in (["model"], ["model", "test"]):
         outcome = user(*words, "--json", TRACE_MODEL="m", TRACE_MODEL_URL=server.url)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -11,19 +10,18 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, branch, on, pending, said
+from tests.merge.support.lines import ADA, apart, branch, commit_of, files, on, pending, said
+from tests.store.support.histories import move
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import (
     FixedClock,
     Message,
-    ObjectId,
     Repo,
     Text,
     ToolCall,
     ToolResult,
     history,
 )
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import (
     DetachedHeadError,
     FormatError,
@@ -37,7 +35,6 @@ from trace_store.merge.conflicts import Conflict, Resolution
 from trace_store.merge.merge import continue_merge, merge
 from trace_store.merge.resolve import abort, open_conflicts, resolve
 from trace_store.merge.result import Merge, MergeOptions
-from trace_store.objects.commit import Commit
 
 
 @pytest.fixture
@@ -47,34 +44,6 @@ def repo(tmp_path: Path) -> Repo:
 
 def brought(repo: Repo, revision: str = "side", **options: Any) -> Merge:
     return merge(repo.store, revision, MergeOptions(**options), author="ada")
-
-
-def commit_of(repo: Repo, oid: ObjectId | None) -> Commit:
-    assert oid is not None
-    return Commit.decode(repo.store.objects.read(oid))
-
-
-def apart(repo: Repo, ours: Callable[[], Any], theirs: Callable[[], Any]) -> None:
-    """Let `side` and `main` go on from HEAD, each its own way; HEAD ends on main."""
-    branch(repo, "side")
-    on(repo, "side")
-    theirs()
-    on(repo, "main")
-    ours()
-
-
-def files(repo: Repo) -> dict[str, str]:
-    """Return the content of all files of a repository that a command must not touch before all is settled."""
-    root = repo.store.layout.root
-    found = {}
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = os.path.join(folder, name)
-            where = os.path.relpath(path, root)
-            if where.split(os.sep)[0] in ("journal", "refs", "objects", "HEAD", "logs"):
-                with open(path, "rb") as file:
-                    found[where] = hashlib.sha256(file.read()).hexdigest()
-    return found
 
 
 def test_a_branch_that_is_behind_goes_forward(repo: Repo) -> None:
@@ -694,8 +663,7 @@ def diverged(folder: Path) -> tuple[Repo, tuple[bytes, int]]:
     repo = Repo.init(folder, environment=ADA, clock=FixedClock(), durability="fast")
     root = repo.append("user", "which day?")
     theirs = repo.edit((root.oid, 0), "which month?").oid
-    back = RefEdit("refs/heads/main", root.oid, ANY)
-    repo.store.transact(lambda _: Transaction([], [back], "back"), author="ada")
+    move(repo.store, "refs/heads/main", root.oid)
     repo.edit((root.oid, 0), "which week?")
     repo.seal()
     repo.store.refs.files.add("refs/heads/main", theirs)

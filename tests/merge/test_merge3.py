@@ -187,11 +187,12 @@ def apart(fold: Fold) -> set[str]:
 
 
 class Case:
-    """A question that both sides go on from."""
+    """What both sides go on from: a question, if no root is given."""
 
-    def __init__(self) -> None:
-        root = Builder("base")
-        self.question = root.say("user", "Which database?")
+    def __init__(self, root: Builder | None = None) -> None:
+        if root is None:
+            root = Builder("base")
+            self.question = root.say("user", "Which database?")
         self.base = root.fold
         self.ours, self.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
 
@@ -236,9 +237,7 @@ def test_both_wordings_of_a_result_are_one_result() -> None:
     root = Builder("base")
     root.call("c1")
     result = root.result("c1")
-    case = Case()
-    case.base = root.fold
-    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case = Case(root)
     for side, said in ((case.ours, "here"), (case.theirs, "there")):
         side.commit(ops.edit(result, stored("tool", ToolResult("c1", said))["parts"]))
     _, (part,) = case.said(case.plan(both_edited="both"))
@@ -334,9 +333,7 @@ def test_a_text_shows_the_whole_exchange_that_neither_side_shows() -> None:
     """Ours skips a call that it reworded, theirs put a summary in its place: with the call comes its result."""
     root = Builder("base")
     call, result = root.call("c"), root.result("c")
-    case = Case()
-    case.base = root.fold
-    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case = Case(root)
     reworded = [*stored("assistant", Text("I look."), ToolCall("c", "look", "{}"))["parts"]]
     case.ours.commit(ops.edit(call, reworded))
     case.ours.commit(ops.annotate([call, result], priority="skip"))
@@ -373,9 +370,7 @@ def test_contradicting_priorities() -> None:
 def test_both_moved() -> None:
     root = Builder("base")
     a, b, c, d = (root.say("user", each) for each in "abcd")
-    case = Case()
-    case.base = root.fold
-    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case = Case(root)
     for side, after in ((case.ours, c), (case.theirs, d)):
         side.commit(ops.move([a], after=after))
     (conflict,) = case.plan().conflicts
@@ -388,9 +383,7 @@ def test_both_moved() -> None:
 def test_both_compressed() -> None:
     root = Builder("base")
     a, b, c = (root.say("user", each) for each in "abc")
-    case = Case()
-    case.base = root.fold
-    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case = Case(root)
     for side, targets, said in ((case.ours, [a, b], "mine"), (case.theirs, [b, c], "yours")):
         side.commit(ops.replace(targets, [stored("user", Text(said))]))
     (conflict,) = case.plan().conflicts
@@ -424,9 +417,7 @@ def test_a_call_that_was_given_up_long_ago_hides_no_conflict() -> None:
     root = Builder("base")
     root.call("c1")
     root.say("user", "Never mind. Which database?")
-    case = Case()
-    case.base = root.fold
-    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case = Case(root)
     case.ours.say("assistant", "SQLite.")
     case.theirs.say("assistant", "Postgres.")
     assert [conflict.kind for conflict in case.plan().conflicts] == ["two-answers"]
@@ -444,9 +435,7 @@ def test_the_same_answer_stands_once() -> None:
 def test_a_result_comes_to_the_call_that_waits_for_it() -> None:
     root = Builder("base")
     root.call("c1")
-    case = Case()
-    case.base = root.fold
-    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case = Case(root)
     case.ours.say("user", "Never mind.")
     case.theirs.result("c1")
     case.theirs.say("assistant", "It is there.")
@@ -459,9 +448,7 @@ def test_a_result_comes_to_the_call_that_waits_for_it() -> None:
 def test_a_result_stays_at_the_call_that_theirs_gave_up() -> None:
     root = Builder("base")
     root.call("c1")
-    case = Case()
-    case.base = root.fold
-    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case = Case(root)
     result = case.ours.result("c1")
     other = case.theirs.say("assistant", "I will not look.")
     times = {result[0]: 2, other[0]: 1}
@@ -473,9 +460,7 @@ def test_a_result_stays_at_the_call_that_theirs_gave_up() -> None:
 def test_two_results_of_one_call_are_two_answers() -> None:
     root = Builder("base")
     root.call("c1")
-    case = Case()
-    case.base = root.fold
-    case.ours, case.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
+    case = Case(root)
     case.ours.result("c1", "here")
     case.theirs.result("c1", "there")
     (conflict,) = case.plan().conflicts

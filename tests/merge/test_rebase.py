@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.merge.support.lines import ADA, branch, on, pending, said
+from tests.merge.support.lines import ADA, apart, branch, commit_of, files, on, pending, said
 from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Message, ObjectId, Repo, Text, ToolCall, ToolResult
@@ -22,33 +20,19 @@ from trace_store.maintenance.fsck_objects import INFO
 from trace_store.merge import in_progress
 from trace_store.merge.cherry_pick import cherry_pick
 from trace_store.merge.conflicts import Resolution
+from trace_store.merge.merge import merge
 from trace_store.merge.move import move
 from trace_store.merge.rebase import rebase
 from trace_store.merge.replay import continue_replay
 from trace_store.merge.resolve import abort, open_conflicts, resolve
-from trace_store.merge.result import Rewrite
+from trace_store.merge.result import MergeOptions, Rewrite
 from trace_store.merge.todo import SQUASH, Step, read, written
-from trace_store.objects.commit import Commit
 from trace_store.odb.database import ObjectDatabase
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
     return Repo.init(tmp_path, environment=ADA, clock=FixedClock(), durability="fast")
-
-
-def apart(repo: Repo, ours: Callable[[], Any], theirs: Callable[[], Any]) -> None:
-    """Let `side` and `main` go on from HEAD, each its own way; HEAD ends on main."""
-    branch(repo, "side")
-    on(repo, "side")
-    theirs()
-    on(repo, "main")
-    ours()
-
-
-def commit_of(repo: Repo, oid: ObjectId | None) -> Commit:
-    assert oid is not None
-    return Commit.decode(repo.store.objects.read(oid))
 
 
 def rebased(repo: Repo, upstream: str | None = "side", *lines: str, **more: Any) -> Rewrite:
@@ -70,17 +54,6 @@ def entry(repo: Repo, text: str) -> Any:
     context = repo.compile()
     at = [message.text for message in context].index(text)
     return list(repo.contexts.fold(repo.resolve("HEAD")).visible())[at]
-
-
-def files(repo: Repo) -> dict[str, str]:
-    root = repo.store.layout.root
-    found = {}
-    for folder, _, names in os.walk(root):
-        for name in names:
-            where = os.path.relpath(os.path.join(folder, name), root)
-            if where.split(os.sep)[0] in ("journal", "refs", "objects", "HEAD", "logs"):
-                found[where] = hashlib.sha256(Path(root, where).read_bytes()).hexdigest()
-    return found
 
 
 def test_rebase_keeps_author_time_and_message_and_says_what_it_rewrote(repo: Repo) -> None:
@@ -412,14 +385,17 @@ def test_picking_ranges_keeps_their_order_and_names_origins(repo: Repo) -> None:
         cherry_pick(repo.store, ["side..side"], author="ada")
 
 
-def test_picking_a_merge_copies_what_it_brought(repo: Repo) -> None:
-    from trace_store.merge.merge import merge
-
+def merged_beside_third(repo: Repo) -> None:
+    """Let main merge side; HEAD ends on third, which is where both began."""
     repo.append("assistant", "a")
     branch(repo, "third")
     apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))
     merge(repo.store, "side", author="ada")
     on(repo, "third")
+
+
+def test_picking_a_merge_copies_what_it_brought(repo: Repo) -> None:
+    merged_beside_third(repo)
     cherry_pick(repo.store, ["main"], author="ada")
     assert said(repo) == ["a", "c"]
 
@@ -448,13 +424,7 @@ def test_picking_what_several_merges_were_squashed_into_copies_what_all_of_them_
 
 
 def test_a_merge_is_rebased_with_its_other_parent(repo: Repo) -> None:
-    from trace_store.merge.merge import merge
-
-    repo.append("assistant", "a")
-    branch(repo, "third")
-    apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))
-    merge(repo.store, "side", author="ada")
-    on(repo, "third")
+    merged_beside_third(repo)
     repo.append("user", "d")
     on(repo, "main")
     rebased(repo, "third")
@@ -669,9 +639,6 @@ def test_settling_the_last_conflict_says_nothing_of_pins_yet(repo: Repo) -> None
 
 @pytest.mark.parametrize("root", [False, True])
 def test_merges_are_squashed_with_all_their_parents(repo: Repo, root: bool) -> None:
-    from trace_store.merge.merge import merge
-    from trace_store.merge.result import MergeOptions
-
     for name in ("side", "third"):
         on(repo, name)
         repo.append("user", name)
@@ -687,9 +654,6 @@ def test_merges_are_squashed_with_all_their_parents(repo: Repo, root: bool) -> N
 
 
 def test_a_rebased_merge_does_to_what_it_brought_what_it_did(repo: Repo) -> None:
-    from trace_store.merge.merge import merge
-    from trace_store.merge.result import MergeOptions
-
     repo.append("user", "Which one?")
     branch(repo, "third")
     apart(

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, pending, said
-from tests.merge.test_merge import apart, commit_of, files
-from tests.merge.test_semantic import USAGE
+from tests.merge.support.lines import ADA, apart, commit_of, files, pending, said
+from tests.merge.test_semantic import Scripted
 from trace_store import FixedClock, Repo, errors
-from trace_store.context.usage import normalise_usage
-from trace_store.llm.contract import Completion, Prompt
-
-
-class Scripted:
-    """A model with scripted answers to each question."""
-
-    def __init__(self, *answers: Callable[[Any], Any] | Any) -> None:
-        self._answers = list(answers)
-        self.prompts: list[Prompt] = []
-
-    def __call__(self, prompt: Prompt) -> Completion:
-        self.prompts.append(prompt)
-        answer = self._answers[min(len(self.prompts), len(self._answers)) - 1]
-        if callable(answer):
-            answer = answer(self.question)
-        text = answer if isinstance(answer, str) else json.dumps(answer)
-        return Completion(text, "scripted-1", normalise_usage(USAGE))
-
-    @property
-    def question(self) -> Any:
-        return json.loads(self.prompts[0].messages[0][1])
+from trace_store.llm.contract import Prompt
 
 
 @pytest.fixture

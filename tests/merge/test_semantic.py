@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.merge.support.lines import ADA, said
-from tests.merge.test_merge import apart, commit_of, files
+from tests.merge.support.lines import ADA, apart, commit_of, files, said
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import FixedClock, Repo, ToolCall, ToolResult, errors, history, llm
 from trace_store.context.fold import fold
@@ -24,6 +23,12 @@ from trace_store.objects.commit import Operation
 from trace_store.objects.content import read_content
 from trace_store.secrets.guard import Guard
 
+JOINED = [
+    "SQLite: one file, no server.",
+    "Fine.",
+    "Only one machine writes.",
+    "SQLite it is: one machine writes.",
+]
 USAGE = {"input_tokens": 900, "output_tokens": 80, "cache_read_input_tokens": 100}
 
 
@@ -124,11 +129,7 @@ def test_what_is_asked(repo: Repo) -> None:
 def test_a_summary_stands_where_the_first_of_it_is_shown(repo: Repo) -> None:
     """A hidden message is a source of the summary, but does not set its position."""
     found = semantic(repo, Scripted(settling("ours", summaries=summary(0, 1))))
-    assert said(repo)[2:5] == [
-        "SQLite: one file, no server.",
-        "Fine.",
-        "Only one machine writes.",
-    ]
+    assert said(repo)[2:5] == JOINED[:3]
     (made,) = operations(repo, found, "replace")
     assert (len(made.fields["targets"]), len(made.fields["sources"])) == (1, 2)
 
@@ -137,12 +138,7 @@ def test_what_is_stored(repo: Repo) -> None:
     model = Scripted(settling("ours", summaries=summary(1, 2, 3), conclusion=conclusion))
     found = semantic(repo, model)
     assert (found.outcome, [each.kind for each in found.settled]) == ("merged", ["two-answers"])
-    assert said(repo)[2:] == [
-        "SQLite: one file, no server.",
-        "Fine.",
-        "Only one machine writes.",
-        "SQLite it is: one machine writes.",
-    ]
+    assert said(repo)[2:] == JOINED
     one, other = operations(repo, found, "replace")
     read = repo.store.objects.read
     for each in (one, other):
@@ -426,12 +422,7 @@ def test_squashed_it_is_one_commit_that_says_who_answered(repo: Repo) -> None:
     commit = commit_of(repo, found.after)
     assert commit.parents == (head,)
     assert commit.meta["merge"]["advice"]["model"] == "scripted-1"
-    assert said(repo)[2:] == [
-        "SQLite: one file, no server.",
-        "Fine.",
-        "Only one machine writes.",
-        "SQLite it is: one machine writes.",
-    ]
+    assert said(repo)[2:] == JOINED
     one, other = operations(repo, found, "replace")
     assert one.fields["targets"] == one.fields["sources"]
     assert (other.fields["targets"], len(other.fields["sources"])) == ([], 2)

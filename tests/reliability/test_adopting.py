@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Outcome
+from tests.support.git import git
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
 from trace_store import Repo
@@ -25,20 +24,6 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 
 MAIN = "refs/heads/main"
 RESCUED = "refs/trash/recovered/heads/main"
-
-
-def git(folder: Path, *words: str) -> str:
-    nowhere = os.devnull
-    quiet = {"GIT_CONFIG_GLOBAL": nowhere, "GIT_CONFIG_SYSTEM": nowhere, "GIT_TERMINAL_PROMPT": "0"}
-    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
-    done = subprocess.run(
-        ["git", "-C", str(folder), *who, *words],
-        env={**os.environ, **quiet},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.strip()
 
 
 def run(folder: Path, *words: str) -> Outcome:

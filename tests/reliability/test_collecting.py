@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.reliability.support.collecting import forget_logs
 from tests.store.support.histories import (
     MAIN,
     OTHER,
@@ -21,6 +21,7 @@ from tests.store.support.histories import (
     pack_paths,
     reopen,
 )
+from tests.support.git import git
 from trace_store.errors import ObjectNotFoundError, StateError
 from trace_store.history.log import log
 from trace_store.maintenance.fsck import check_table
@@ -43,12 +44,6 @@ def store(tmp_path: Path) -> Store:
     return new_store(tmp_path)
 
 
-def forget(store: Store) -> None:
-    """Let reflogs say nothing, as they do in a fresh clone."""
-    for path in Path(store.layout.logs_dir).rglob("*.log"):
-        path.unlink()
-
-
 def abandoned(store: Store) -> ObjectId:
     """Return a sealed, unreachable commit."""
     lone = append(store, "abandoned", OTHER, parent=None)
@@ -56,7 +51,7 @@ def abandoned(store: Store) -> ObjectId:
     move(store, OTHER, None)
     seal(store)
     seal(store)
-    forget(store)
+    forget_logs(store)
     return lone
 
 
@@ -155,7 +150,7 @@ def test_what_is_young_stays_with_all_it_leads_to(store: Store, tmp_path: Path) 
     young = append(store, "younger", OTHER, parent=old)
     move(store, OTHER, None)
     seal(store)
-    forget(store)
+    forget_logs(store)
     assert prune(store).taken == 0
     assert line(store, young) == ["abandoned", "younger"]
     age(Path(store.layout.objects_dir), 20)
@@ -283,24 +278,22 @@ def test_reflogs_expire_by_age_and_by_what_leads_to_what_they_name(store: Store)
 
 
 def test_quarantine_is_nothing_to_git(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    git(tmp_path, "init", "-q")
     store = new_store(tmp_path)
     append(store, "kept")
     abandoned(store)
-    subprocess.run(["git", "-C", tmp_path, "add", ".trace"], check=True)
+    git(tmp_path, "add", ".trace")
     assert prune(store, grace_days=0).tracked == 1
-    args = ["git", "-C", str(tmp_path), "status", "--porcelain", "--untracked-files=all"]
-    told = subprocess.run(args, check=True, capture_output=True, text=True).stdout
-    assert "quarantine" not in told
+    assert "quarantine" not in git(tmp_path, "status", "--porcelain", "--untracked-files=all")
 
 
 def test_gc_leaves_packs_that_git_has(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    git(tmp_path, "init", "-q")
     store = new_store(tmp_path)
     for text in ("one", "two"):
         append(store, text * 30000)
         seal(store)
-        subprocess.run(["git", "-C", tmp_path, "add", ".trace"], check=True)
+        git(tmp_path, "add", ".trace")
     before = pack_paths(tmp_path)
     gc(store, grace_days=0)
     assert pack_paths(tmp_path) == before
@@ -335,7 +328,7 @@ def test_a_commit_that_a_log_has_shown_is_not_missed_when_it_was_removed(
     move(store, OTHER, None)
     seal(store)
     seal(store)
-    forget(store)
+    forget_logs(store)
     for collect, oid in ((gc, loose), (prune, packed)):
         assert [len(list(log(store, str(each)))) for each in (MAIN, oid)] == [1, 1]
         collect(store, grace_days=0)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.support.histories import append, errors, main_line, new_store, pack_paths, reopen
+from tests.support.files import flip
 from trace_store.errors import ObjectNotFoundError, StorageError
 from trace_store.maintenance.repack import pack, packs_holding, rewrite_packs
 from trace_store.maintenance.seal import seal
@@ -119,9 +120,7 @@ def test_a_damaged_pack_is_left_as_it_is(tmp_path: Path) -> None:
     oids = lone_blobs(store, [os.urandom(3000) for _ in range(4)])
     [path] = pack_paths(tmp_path)
     store.close()
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
+    data = flip(path)
     store = reopen(tmp_path)
     report = rewrite_packs(store, packs_holding(store, {oids[0]}), {oids[0]})
     assert report.damaged == (path.stem,)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.support.histories import MAIN, OTHER, append, move, new_store
+from tests.store.support.histories import MAIN, OTHER, append, move, new_store, put
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, RefChangedError
 from trace_store.maintenance.reachability import ReachableSet, find_roots, ids_within
@@ -65,9 +65,7 @@ def test_what_a_frame_without_effect_holds_is_a_root(store: Store) -> None:
         store.transact(
             lambda refs: Transaction([(hash_object(data), data)], [RefEdit(MAIN, GONE, GONE)], "")
         )
-    data = encode_blob(b"of no ref at all")
-    store.transact(lambda refs: Transaction([(hash_object(data), data)], [], ""))
-    assert hash_object(data) in find_roots(store).named
+    assert put(store, encode_blob(b"of no ref at all")) in find_roots(store).named
 
 
 def test_reflogs_are_told_apart(store: Store) -> None:

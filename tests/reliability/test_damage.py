@@ -15,6 +15,7 @@ from tests.reliability.support.damage import BAD, GOOD, MEMORY, Matrix, cases, k
 from tests.reliability.support.small_repository import MAIN, say
 from tests.store.support.histories import codes, journal_path, new_store, reopen
 from tests.support.examples import FULL
+from tests.support.files import flip
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.maintenance.fsck import check_derived, check_table, fsck
 from trace_store.maintenance.fsck_objects import ERROR, INFO
@@ -66,9 +67,7 @@ def damaged_in_the_middle(folder: Path) -> int:
         say(store, "two")
         say(store, "three")
     path = journal_path(folder)
-    data = bytearray(path.read_bytes())
-    data[start + 30] ^= 4
-    path.write_bytes(data)
+    flip(path, start + 30, 4)
     return start
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.reliability.test_faults_command_line import REFUSED, TOLERATED, Failing, tips
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_store import Environment, Repo, ToolCall, ToolResult
 
 STRIDE = 1 if os.environ.get("TRACE_TEST_FULL") else 5
@@ -45,7 +45,7 @@ class FullDisk(Failing):
 
 
 @pytest.fixture
-def session(ok: Callable[..., Outcome], tmp_path: Path) -> Path:
+def session(ok: Run, tmp_path: Path) -> Path:
     """A repository with tool outputs, a fork, and a message and two refs in the trash."""
     with Repo.open(tmp_path, author="ada", environment=Environment()) as repo:
         for turn in range(6):

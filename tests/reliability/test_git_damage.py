@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.reliability.support.small_repository import MAIN, say
 from tests.store.support.histories import codes, new_store, reopen
+from tests.support.git import git
 from trace_store.errors import FormatError
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR
@@ -19,23 +19,6 @@ from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-
-
-def git(folder: Path, *words: str, code: int | None = 0) -> str:
-    run = subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
-        cwd=folder,
-        env={
-            **{k: v for k, v in os.environ.items() if not k.startswith("GIT_")},
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_SYSTEM": os.devnull,
-        },
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert code is None or run.returncode == code, run.stderr
-    return run.stdout
 
 
 @pytest.fixture

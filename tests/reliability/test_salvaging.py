@@ -14,6 +14,7 @@ from tests.reliability.support.small_repository import IDEA, MAIN, Watch, say
 from tests.reliability.test_damage import damaged_in_the_middle
 from tests.store.support.histories import append, codes, journal_path, new_store, pack_paths, reopen
 from tests.support.examples import FULL
+from tests.support.files import flip
 from trace_store.errors import FormatError, NotFoundError, StorageError
 from trace_store.maintenance.fsck import check_derived, fsck
 from trace_store.maintenance.fsck_objects import ERROR
@@ -26,13 +27,6 @@ from trace_store.store.handle import Store
 from trace_store.testing.disks import FailingDisk
 
 TEXT = "The release notes, line by line. "
-
-
-def flip(path: Path, place: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[place] ^= 1
-    path.chmod(0o644)
-    path.write_bytes(data)
 
 
 def repaired(folder: Path, source: Store | None = None) -> RepairReport:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import ok, repository, trace
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store import FixedClock, Repo
 from trace_store.history import commit
@@ -66,7 +65,7 @@ def test_the_newest_come_first_with_their_place(repo: Repo) -> None:
     assert second.snippet.text[second.snippet.start : second.snippet.end] == "freeze"
 
 
-def test_filters(ok: Callable[..., Outcome], repository: Trace) -> None:
+def test_filters(ok: Run, repository: Trace) -> None:
     ok("import", "-q", str(SAMPLE))
 
     def hits(*words: str) -> int:
@@ -93,7 +92,7 @@ def test_filters(ok: Callable[..., Outcome], repository: Trace) -> None:
     assert hits("--rank", "count") >= 1
 
 
-def test_labels_and_files(ok: Callable[..., Outcome]) -> None:
+def test_labels_and_files(ok: Run) -> None:
     ok("import", "-q", str(SAMPLE))
     ok("commit", "--user", "remember the zebra")
     ok("label", "HEAD.0", "--add", "keep")
@@ -107,7 +106,7 @@ def test_labels_and_files(ok: Callable[..., Outcome]) -> None:
     assert {call["role"] for call in calls} == {"assistant"}
 
 
-def test_old_wordings_are_found_and_deleted_branches_are_not(ok: Callable[..., Outcome]) -> None:
+def test_old_wordings_are_found_and_deleted_branches_are_not(ok: Run) -> None:
     ok("commit", "--user", "the first wording")
     ok("edit", "HEAD.0", "another text")
     assert "the first wording" in ok("search", "wording").text
@@ -121,7 +120,7 @@ def test_old_wordings_are_found_and_deleted_branches_are_not(ok: Callable[..., O
     assert not ok("search", "zebra").lines
 
 
-def test_what_a_branch_gave_up_is_not_found(ok: Callable[..., Outcome]) -> None:
+def test_what_a_branch_gave_up_is_not_found(ok: Run) -> None:
     """Also when it comes by the same name again, and when another branch still has it."""
     ok("commit", "-q", "--user", "first")
     ok("commit", "-q", "--user", "zebra")
@@ -138,7 +137,7 @@ def test_what_a_branch_gave_up_is_not_found(ok: Callable[..., Outcome]) -> None:
     assert len(ok("search", "first").lines) == 1
 
 
-def test_a_purge_takes_the_words_along(ok: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_a_purge_takes_the_words_along(ok: Run, tmp_path: Path) -> None:
     ok("commit", "--user", "Hedwig Wanderlust was here, and so was somebody else")
     assert ok("search", "hedwig").lines
     path = tmp_path / ".trace/cache/search.sqlite3"
@@ -157,7 +156,7 @@ def test_only_new_commits_are_read(repo: Repo, monkeypatch: pytest.MonkeyPatch) 
         assert index.catch_up() == 1
 
 
-def test_a_damaged_index_is_made_anew(ok: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_a_damaged_index_is_made_anew(ok: Run, tmp_path: Path) -> None:
     ok("commit", "--user", "find me")
     path = tmp_path / ".trace/cache/search.sqlite3"
     path.parent.mkdir(exist_ok=True)
@@ -194,7 +193,7 @@ def test_filters_of_the_library(repo: Repo) -> None:
     assert not search(repo.store, "freeze", SearchFilter(role="assistant"))
 
 
-def test_a_carried_message_is_one_hit(ok: Callable[..., Outcome]) -> None:
+def test_a_carried_message_is_one_hit(ok: Run) -> None:
     """By its own address, and with the time when it was made; whether the branch that it comes from is there or not."""
     ok("commit", "-q", "--user", "first")
     ok("switch", "-c", "side")

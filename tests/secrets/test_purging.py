@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.support.histories import put
+from tests.support.git import git
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store import Repo, history, importers
 from trace_store.bundles.create import create_bundle
@@ -212,9 +214,7 @@ def test_the_text_of_a_commit_stays_and_is_told(tmp_path: Path) -> None:
         tip = repo.store.refs.head().oid
         assert tip is not None
         data = Commit((tip,), "Ada", 1, (), message=f"about {SECRET}").encode()
-        oid = hash_object(data)
-        edit = RefEdit("refs/heads/main", oid, tip)
-        repo.store.transact(lambda _: Transaction([(oid, data)], [edit]))
+        oid = put(repo.store, data, "refs/heads/main")
         report = purged(repo.store, SECRET)
         assert report.plan.structure == (oid,)
         assert report.absence is not None
@@ -287,18 +287,6 @@ def test_a_transcript_is_imported_again_without_what_was_purged(tmp_path: Path) 
         assert any(text.startswith("[purged") for text in texts(other.store, ref))
         other.seal()
     stands_nowhere(tmp_path / "second" / ".trace", victim)
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull},
-    )
-    return done.stdout
 
 
 def test_a_clone_knows_and_a_merge_that_brings_the_bytes_back_is_told_and_undone(

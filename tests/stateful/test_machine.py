@@ -16,9 +16,9 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.store.support.histories import move
 from trace_store import FixedClock, Message, Store, ToolCall, ToolResult
 from trace_store.context.compiler import ContextCompiler
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.history import commit
 from trace_store.maintenance.seal import seal
 from trace_store.objects.address import Address
@@ -270,8 +270,7 @@ class Contexts(RuleBasedStateMachine):
     def switch(self, branch: str) -> None:
         tip = self._tip()
         if tip is not None and self.first.refs.read(branch) is None:
-            edit = RefEdit(branch, tip, None)
-            self.first.transact(lambda _: Transaction([], [edit]), author="ada")
+            move(self.first, branch, tip)
         if self.first.refs.read(branch) is not None:
             self.first.refs.set_head(branch, author="ada")
 
@@ -283,8 +282,7 @@ class Contexts(RuleBasedStateMachine):
         if detach or ref is None:
             self.first.refs.set_head(oid, author="ada")
         else:
-            edit = RefEdit(ref, oid, ANY)
-            self.first.transact(lambda _: Transaction([], [edit]), author="ada")
+            move(self.first, ref, oid)
 
     @rule(second=st.booleans())
     def seal(self, second: bool) -> None:

@@ -18,6 +18,7 @@ from tests.store.support.histories import (
     reopen,
 )
 from tests.support.examples import examples
+from tests.support.files import flip
 from trace_store.contracts import Transaction
 from trace_store.errors import CorruptJournalError
 from trace_store.maintenance import seal as sealing
@@ -122,9 +123,7 @@ def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
         write(store, blobs)
         seal(store)
     (index,) = (path.with_suffix(".idx") for path in pack_paths(tmp_path))
-    data = bytearray(index.read_bytes())
-    data[len(data) // 2] ^= 1
-    index.write_bytes(data)
+    flip(index)
     with reopen(tmp_path) as store:
         write(store, blobs)
         assert seal(store).objects == 0
@@ -138,9 +137,7 @@ def test_what_is_damaged_in_a_pack_is_written_again(tmp_path: Path) -> None:
         write(store, blobs)
         seal(store)
     (pack,) = pack_paths(tmp_path)
-    data = bytearray(pack.read_bytes())
-    data[len(data) // 2] ^= 1
-    pack.write_bytes(data)
+    flip(pack)
     with reopen(tmp_path) as store:
         write(store, blobs)
         assert seal(store).objects == len(blobs)

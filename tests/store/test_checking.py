@@ -15,27 +15,21 @@ from tests.store.support.histories import (
     move,
     new_store,
     pack_paths,
+    put,
     reopen,
 )
+from tests.support.files import flip
 from trace_store import Message, Repo
 from trace_store.context import snapshots
 from trace_store.context import snapshots as kept_folds
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.maintenance.fsck import check_folds, fsck
 from trace_store.maintenance.fsck_objects import ERROR, WARNING, Finding
 from trace_store.maintenance.repair import repair
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit
-from trace_store.oid import ObjectId, hash_object
+from trace_store.oid import hash_object
 from trace_store.store.handle import Store
-
-
-def put(store: Store, data: bytes, ref: str | None = None) -> ObjectId:
-    oid = hash_object(data)
-    edits = [] if ref is None else [RefEdit(ref, oid, ANY)]
-    store.transact(lambda refs: Transaction([(oid, data)], edits))
-    return oid
 
 
 def test_a_sound_repository(tmp_path: Path) -> None:
@@ -167,9 +161,7 @@ def test_a_damaged_object_is_named(tmp_path: Path) -> None:
     seal(store)
     store.close()
     (path,) = pack_paths(tmp_path)
-    data = bytearray(path.read_bytes())
-    data[60] ^= 1
-    path.write_bytes(data)
+    flip(path, 60)
     with reopen(tmp_path) as again:
         found = {(f.code, f.what) for f in errors(again)}
     assert ("object-damaged", str(tip)) in found

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.store.support.histories import append, reopen
+from tests.store.support.histories import append, move, put, reopen
 from tests.support.examples import examples
+from tests.support.files import flip
 from trace_store import Environment, Message, Repo, graph
 from trace_store.commit_table.commits import Commits
 from trace_store.commit_table.table import HEADER_BYTES, RECENT_ROWS, ROW_BYTES
@@ -167,8 +168,7 @@ def test_an_incomplete_history_is_walked_as_far_as_it_goes(tmp_path: Path) -> No
     with Store.init(str(tmp_path), durability="fast") as store:
         absent = hash_object(b"nowhere")
         data = Commit([absent], "ada", 1, [], "bottom").encode()
-        store.transact(lambda refs: Transaction([(hash_object(data), data)], []))
-        tip = hash_object(data)
+        tip = put(store, data)
         for _ in range(2):
             walk = commits_of(store).topological([tip])
             with pytest.raises(NotFoundError):
@@ -179,7 +179,7 @@ def test_an_incomplete_history_is_walked_as_far_as_it_goes(tmp_path: Path) -> No
 def line_of(count: int, folder: Path, disk: Disk) -> Store:
     store = Store.init(str(folder), durability="fast", disk=disk)
     oids = write(store, [[n - 1] if n else [] for n in range(count)])
-    store.transact(lambda refs: Transaction([], [RefEdit("refs/heads/main", oids[-1], ANY)]))
+    move(store, "refs/heads/main", oids[-1])
     seal(store)
     assert sum(1 for entry in log(store) if entry.summary()) == count
     store.close()
@@ -273,9 +273,7 @@ def test_lines_that_are_damaged_are_told_from_the_commits(tmp_path: Path) -> Non
         expected = [entry.summary() for entry in log(store)]
         for name in (store.layout.commit_lines_file, store.layout.commit_text_file):
             for at in (3, 70, -9):
-                content = bytearray(Path(name).read_bytes())
-                content[at] ^= 4
-                Path(name).write_bytes(content)
+                flip(Path(name), at, 4)
                 assert [entry.summary() for entry in log(store)] == expected
                 assert [entry.summary() for entry in log(store)] == expected
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 
@@ -20,8 +19,10 @@ from tests.store.support.histories import (
     main_line,
     move,
     pack_paths,
+    put,
     reopen,
 )
+from tests.support.git import git
 from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId
 from trace_store.refs import summary
@@ -31,30 +32,6 @@ from trace_store.store.handle import Store
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 BRANCH = "trunk"
-
-
-def git(folder: Path, *arguments: str, check: bool = True) -> str:
-    environment = {
-        **{k: v for k, v in os.environ.items() if not k.startswith("GIT_")},
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "HOME": str(folder),
-        "LC_ALL": "C",
-    }
-    settings = [
-        "-c",
-        "user.name=t",
-        "-c",
-        "user.email=t@example.org",
-        "-c",
-        "protocol.file.allow=always",
-    ]
-    done = subprocess.run(
-        ["git", *settings, *arguments], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    if check:
-        assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def commit_all(folder: Path, message: str = "work") -> None:
@@ -158,16 +135,12 @@ def test_two_clones_append_to_the_same_branch(tmp_path: Path) -> None:
 
 def join_tips(store: Store) -> ObjectId:
     """Create the commit that joins all tips of main."""
-    from trace_store.contracts import ANY, RefEdit, Transaction
     from trace_store.objects.commit import Commit
-    from trace_store.oid import hash_object
 
     tips = store.refs.tips(MAIN)
     content = Commit.decode(store.objects.read(tips[0])).meta
     data = Commit(list(tips), "t", 1, [], message="join", meta=content).encode()
-    oid = hash_object(data)
-    store.transact(lambda refs: Transaction([(oid, data)], [RefEdit(MAIN, oid, ANY)]))
-    return oid
+    return put(store, data, MAIN)
 
 
 def test_a_diverged_ref_is_joined_by_a_commit(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.support.histories import append, main_line, new_store, pack_paths, reopen
+from tests.store.support.histories import append, main_line, new_store, pack_paths, put, reopen
 from tests.store.test_packs import packs_in, texts, write_packs, write_raw
+from tests.support.files import flip
 from trace_store.contracts import Transaction
 from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
 from trace_store.files import READ, Disk
@@ -264,16 +265,13 @@ class TestOtherWriters:
     def test_a_sound_copy_written_since_is_found(self, tmp_path: Path) -> None:
         store = new_store(tmp_path)
         blob = encode_blob(os.urandom(2000))
-        oid = hash_object(blob)
-        store.transact(lambda refs: Transaction([(oid, blob)], [], ""))
+        oid = put(store, blob)
         seal(store)
         store.close()
         (path,) = pack_paths(tmp_path)
         with reopen(tmp_path) as reader:
             assert reader.objects.contains(oid)
-            damaged = bytearray(path.read_bytes())
-            damaged[100] ^= 1
-            path.write_bytes(damaged)
+            flip(path, 100)
             with pytest.raises(CorruptObjectError):
                 reader.objects.read(oid)
             writer = PackWriter(reader.disk, reader.layout)
@@ -288,8 +286,7 @@ class TestFailingDisk:
         store = new_store(tmp_path, disk=disk)
         append(store, "one")
         blob = encode_blob(b"q" * 2000)
-        oid = hash_object(blob)
-        store.transact(lambda refs: Transaction([(oid, blob)], [], ""))
+        oid = put(store, blob)
         seal(store)
         store.objects.write(blob)
         append(store, "two")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.store.support.histories import append, codes, main_line, new_store, pack_paths, reopen
 from tests.support.examples import examples
+from tests.support.files import flip
 from trace_store.errors import (
     CorruptObjectError,
     CorruptPackError,
@@ -297,7 +298,7 @@ class TestDamage:
                     with contextlib.suppress(FormatError, ObjectNotFoundError):
                         assert again.objects.read(oid) == data
                 assert "pack-damaged" in codes(again), place
-            assert path.read_bytes() == bytes(damaged)
+            assert path.read_bytes() == damaged
 
     def test_a_pack_cut_short_at_any_length(self, tmp_path: Path) -> None:
         objects = texts(40)
@@ -323,9 +324,7 @@ class TestDamage:
         copies = [store.objects.read(oid) for oid in oids]
         store.close()
         (path,) = pack_paths(tmp_path)
-        damaged = bytearray(path.read_bytes())
-        damaged[60] ^= 0xFF
-        path.write_bytes(damaged)
+        flip(path, 60, 0xFF)
         with reopen(tmp_path) as again:
             with pytest.raises(CorruptObjectError):
                 again.objects.read(oids[0])
@@ -369,13 +368,11 @@ class TestPacking:
         append(store, "one " * 9000)
         seal(store)
         (path,) = pack_paths(tmp_path)
-        damaged = bytearray(path.read_bytes())
-        damaged[50] ^= 0xFF
-        path.write_bytes(damaged)
+        damaged = flip(path, 50, 0xFF)
         store.objects.write(texts(1)[0])
         report = pack(reopen(tmp_path))
         assert report.kept == (path.stem,)
-        assert path.read_bytes() == bytes(damaged)
+        assert path.read_bytes() == damaged
 
     def test_nothing_to_pack_in_memory(self) -> None:
         assert pack(Store.memory()).packs == ()

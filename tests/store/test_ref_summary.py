@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.growth.support.stores import QuickDisk
 from tests.store.support.histories import MAIN, append, move, new_store, reopen
 from trace_store.errors import ConcurrencyError, RewoundError, StorageError
-from trace_store.files import Disk
 from trace_store.maintenance.adopt import adopt
 from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId, hash_object
@@ -35,18 +35,6 @@ NAMES = [MAIN, *(f"refs/heads/sessions/a/{n}" for n in range(4)), "refs/heads/x"
 def no_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cache the summary however few refs there are."""
     monkeypatch.setattr(summary, "FEW", 0)
-
-
-class QuickDisk(Disk):
-    """A disk that syncs nothing, for speed."""
-
-    __slots__ = ()
-
-    def sync(self, fd: int) -> None:
-        pass
-
-    def sync_directory(self, path: str) -> None:
-        pass
 
 
 def facts(standing: RefStatus) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ from tests.store.support.histories import (
     pack_paths,
     reopen,
 )
+from tests.support.files import flip
 from trace_store.errors import ConcurrencyError, LockedError, StorageError
 from trace_store.files import Disk
 from trace_store.journal.frames import Frame, Move, encode_transaction
@@ -364,9 +365,7 @@ class TestFolding:
         append(store, "0")
         seal(store)
         (damaged,) = pack_paths(tmp_path)
-        data = bytearray(damaged.read_bytes())
-        data[40] ^= 1
-        damaged.write_bytes(data)
+        flip(damaged, 40)
         again = reopen(tmp_path)
         append(again, "unrelated", OTHER)
         seal(again)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.format.support import independent_reader as independent
 from tests.store.test_packs import packs_in, write_packs
 from tests.support.examples import examples
+from tests.support.files import flip
 from trace_store.errors import CorruptObjectError
 from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.objects.codec import encode_blob
@@ -179,9 +180,7 @@ def test_damage_takes_along_what_names_it_and_no_more(tmp_path: Path) -> None:
     index = path.with_suffix(".idx").read_bytes()
     assert not build_index(damaged)[1]
     packs = packs_in(tmp_path)
-    content = bytearray(path.read_bytes())
-    content[hit.offset + hit.compressed // 2] ^= 0x40
-    path.write_bytes(content)
+    flip(path, hit.offset + hit.compressed // 2, 0x40)
     path.with_suffix(".idx").write_bytes(index)
     assert [packs.read(hash_object(data)) for data in commits] == commits, "the index tells the ids"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 from trace_store.environment import Environment
 
@@ -21,6 +23,23 @@ class Outcome(NamedTuple):
     @property
     def lines(self) -> list[str]:
         return self.text.splitlines()
+
+
+Run = Callable[..., Outcome]
+"""A function that runs a command: what the fixture `ok` returns."""
+
+
+def record(outcome: Outcome) -> dict[str, Any]:
+    """Return the JSON that a successful command printed."""
+    assert outcome.code == 0, outcome.err
+    value: dict[str, Any] = json.loads(outcome.out)
+    return value
+
+
+def first(outcome: Outcome) -> dict[str, Any]:
+    """Return the first of several lines of JSON."""
+    value: dict[str, Any] = json.loads(outcome.lines[0])
+    return value
 
 
 class Trace(Protocol):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import ok, repository, trace
+from tests.support.command_line import Trace
 from tests.trajectories.support.fake_service import FakePrograms, FakeService
 from trace_store import Environment, FixedClock, Repo
 
@@ -22,6 +23,19 @@ def repo(tmp_path: Path) -> Iterator[Repo]:
     with Repo.init(tmp_path / "r", environment=environment, clock=clock, durability="fast") as repo:
         repo.append("user", "Sign people in.")
         yield repo
+
+
+@pytest.fixture
+def at(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Run a command that has to succeed in a folder, and return what it printed."""
+
+    def run(folder: Path, *words: str) -> str:
+        monkeypatch.chdir(folder)
+        outcome = trace(*words)
+        assert outcome.code == 0, outcome.err
+        return outcome.text
+
+    return run
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,8 @@ def test_a_stream_is_recorded_and_passed_on(ok: Trace, trace: Trace) -> None:
     ok("tr", "start", "Sign in", "-q")
     outcome = ok("tr", "feed", "--agent", "bo", stdin=text)
     assert (outcome.out, outcome.err) == (b"", "1 block recorded\n")
-    assert "finding d" not in ok("tr", "show").text
+    assert (
+        re.search(r"finding d\d bo", ok("tr", "show").text) is None
+    )  # only decisions have numbers
     assert "bo: clocks differ" in ok("tr", "show").text
     assert trace("tr", "feed", "--strict", stdin=b"[[RETROSPECTIVE]]").code == 7

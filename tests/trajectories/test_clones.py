@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Trace
+from tests.support.git import git
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
-def git(folder: Path, *words: str) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
-    done = subprocess.run(
-        ["git", *identity, *words], cwd=folder, capture_output=True, check=False, text=True
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_both_histories_are_one_trajectory(
-    trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    at: Callable[..., str], trace: Trace, tmp_path: Path
 ) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-
-    def at(folder: Path, *words: str) -> str:
-        monkeypatch.chdir(folder)
-        outcome = trace(*words)
-        assert outcome.code == 0, outcome.err
-        return outcome.text
 
     def save(folder: Path) -> None:
         git(folder, "add", ".trace")

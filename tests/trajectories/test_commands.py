@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace, first
 from trace_store import Environment
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -21,11 +17,6 @@ def started(ok: Run) -> Run:
     ok("commit", "-q", "--user", "Sign people in.")
     ok("tr", "start", "Sign in", "--task", "ENG-456", "--tag", "auth", "--agent", "lead", "-q")
     return ok
-
-
-def record(outcome: Outcome) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(outcome.lines[0])
-    return value
 
 
 @pytest.mark.parametrize(
@@ -42,7 +33,7 @@ def record(outcome: Outcome) -> dict[str, Any]:
 def test_a_decision_has_a_question_or_none(
     started: Run, words: list[str], question: str, chosen: str
 ) -> None:
-    made = record(started("trajectory", "decision", *words, "--json"))
+    made = first(started("trajectory", "decision", *words, "--json"))
     assert (made["data"].get("question", ""), made["content"]) == (question, chosen)
 
 
@@ -172,7 +163,7 @@ def test_after_the_end_the_last_trajectory_is_read(started: Run, trace: Trace) -
 def test_a_later_retrospective_keeps_what_it_does_not_say(started: Run) -> None:
     started("tr", "reflect", "First", "--learning", "clocks differ", "--confidence", "0.5", "-q")
     started("tr", "complete", "Second", "--confidence", "0.9", "-q")
-    data = record(started("tr", "show", "--json"))["retrospective"]["data"]
+    data = first(started("tr", "show", "--json"))["retrospective"]["data"]
     assert (data["summary"], data["learnings"], data["confidence"]) == (
         *("Second", ["clocks differ"]),
         0.9,
@@ -202,7 +193,7 @@ def test_an_invalid_retrospective(started: Run, trace: Trace, given: bytes, said
     outcome = trace("tr", "reflect", "--from", "-", stdin=given)
     assert outcome.code == 2
     assert said in outcome.err
-    assert record(started("tr", "show", "--json"))["retrospective"] is None
+    assert first(started("tr", "show", "--json"))["retrospective"] is None
 
 
 def editor(folder: Path, program: str) -> Environment:
@@ -218,7 +209,7 @@ def test_the_editor_has_a_template(started: Run, trace: Trace, tmp_path: Path) -
     written = 'sed -i -e "s/^# Summary/&\\nDone./;s/^# Learnings.*/&\\n- one\\n- --two/" "$1"'
     outcome = trace("tr", "reflect", environment=editor(tmp_path, written))
     assert outcome.code == 0, outcome.err
-    data = record(started("tr", "show", "--json"))["retrospective"]["data"]
+    data = first(started("tr", "show", "--json"))["retrospective"]["data"]
     assert (data["summary"], data["learnings"]) == ("Done.", ["one", "--two"])
     untouched = trace("tr", "reflect", environment=editor(tmp_path, "true"))
     assert (untouched.code, untouched.text) == (2, "")
@@ -234,7 +225,7 @@ def test_the_editor_has_a_template(started: Run, trace: Trace, tmp_path: Path) -
 def test_a_terminal_shows_no_control_characters(started: Run) -> None:
     evil = "\x1b[2J\u202e\x07"
     started("tr", "start", f"t{evil}", "--role", evil, "--description", evil, "--task", evil)
-    first = record(started("tr", "list", "--json"))["id"]
+    listed = first(started("tr", "list", "--json"))["id"]
     told: list[tuple[str, ...]] = [
         ("decision", f"q{evil}|c{evil}", "--reasoning", evil, "--alternative", f"o{evil}: r{evil}"),
         ("chapter", f"c{evil}"),
@@ -243,8 +234,8 @@ def test_a_terminal_shows_no_control_characters(started: Run) -> None:
         ("reflect", f"s{evil}", "--learning", f"l{evil}"),
     ]
     for words in told:
-        started("tr", *words, "--trajectory", first, "-q")
-    views: list[tuple[str, ...]] = [("status", "--trajectory", first), ("show", first), ("list",)]
+        started("tr", *words, "--trajectory", listed, "-q")
+    views: list[tuple[str, ...]] = [("status", "--trajectory", listed), ("show", listed), ("list",)]
     for words in views:
         shown = started("tr", *words, terminal=True).text.replace("\x1b[", "")
         assert not {"\x1b", "\u202e", "\x07"} & set(started("tr", *words).text)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
+from tests.support.git import git
 from trace_store import Environment, Repo
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -132,21 +129,20 @@ def test_errors_are_explained(recorded: Run, trace: Trace, words: list[str], sai
 def test_a_pull_request_has_what_a_branch_lacks(
     recorded: Run, trace: Trace, tmp_path: Path
 ) -> None:
-    def git(*words: str) -> str:
-        settings = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-        command = ["git", "-C", str(tmp_path), *settings, *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
     outcome = trace("tr", "export", "-f", "pr", "--since", "main")
     assert "not in a git repository" in outcome.err
-    git("init", "-q", "-b", "main")
-    git("commit", "-q", "--allow-empty", "-m", "merged")
+    git(tmp_path, "init", "-q", "-b", "main")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "merged")
     with Repo.open(tmp_path / ".trace") as repo:
-        repo.trajectories.record("linked", commit=git("rev-parse", "HEAD"), subject="merged")
+        repo.trajectories.record(
+            "linked", commit=git(tmp_path, "rev-parse", "HEAD").strip(), subject="merged"
+        )
         repo.trajectories.decide("What then?", "Tests")
-        git("switch", "-q", "-c", "work")
-        git("commit", "-q", "--allow-empty", "-m", "new")
-        repo.trajectories.record("linked", commit=git("rev-parse", "HEAD"), subject="new")
+        git(tmp_path, "switch", "-q", "-c", "work")
+        git(tmp_path, "commit", "-q", "--allow-empty", "-m", "new")
+        repo.trajectories.record(
+            "linked", commit=git(tmp_path, "rev-parse", "HEAD").strip(), subject="new"
+        )
         repo.trajectories.decide("And now?", "Docs")
     shown = recorded("tr", "export", "-f", "pr", "--since", "main").text
     assert "What then?" in shown

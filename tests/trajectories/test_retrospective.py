@@ -10,7 +10,7 @@ import pytest
 
 from tests.llm.conftest import serving
 from tests.llm.support.fault_server import FaultServer, answer, said
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace
 from tests.trajectories.test_commands import editor, started
 from trace_store import Environment, Repo
 from trace_store.errors import ModelNonsenseError
@@ -66,7 +66,7 @@ def test_a_long_history_is_cut_from_its_beginning(repo: Repo) -> None:
 
 
 def test_a_draft_is_reviewed_in_the_editor(
-    started: Callable[..., Outcome],
+    started: Run,
     trace: Trace,
     tmp_path: Path,
     serving: Callable[..., FaultServer],

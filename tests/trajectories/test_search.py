@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.growth.support.counting import calls_of
-from tests.support.command_line import Trace
 from trace_store import Repo, errors
 from trace_store.trajectories.event_search import FoundEvent
 from trace_store.trajectories.events import NewEvent
@@ -97,16 +96,8 @@ def test_an_amended_decision_is_found_once(filled: Repo) -> None:
     assert contents(tr.search("measured")) == ["in memory"]
 
 
-def test_both_tips_of_a_trajectory_are_found(
-    trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_both_tips_of_a_trajectory_are_found(at: Callable[..., str], tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-
-    def at(folder: Path, *words: str) -> str:
-        monkeypatch.chdir(folder)
-        outcome = trace(*words)
-        assert outcome.code == 0, outcome.err
-        return outcome.text
 
     ours.mkdir()
     at(ours, "init", "-q")

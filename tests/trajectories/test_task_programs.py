@@ -68,34 +68,43 @@ def test_beads_gets_the_envelope_and_no_input(repo: Repo, programs: FakePrograms
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "told", "error", "says"),
+    ("program", "answer", "code", "told", "error", "says"),
     [
         (
-            *("", 1, 'warning: old\n{"schema_version":1,"error":"no issue","code":"not_found"}'),
+            *("bd", "", 1),
+            'warning: old\n{"schema_version":1,"error":"no issue","code":"not_found"}',
             *(errors.NotFoundError, "beads shows no task 'bd-a3f8'"),
         ),
-        ("", 1, '{\n "error": "locked"\n}', errors.TaskUnreachableError, "bd failed: locked"),
-        ("", 1, "no database\nmore", errors.TaskUnreachableError, "bd failed: no database"),
-        ("", 3, "", errors.TaskUnreachableError, "exit code 3"),
-        ("not json", 0, "", errors.TaskNonsenseError, "not a JSON object"),
-        ({"data": []}, 0, "", errors.NotFoundError, "no task"),
-        ({"data": {"id": "bd-a3f8"}}, 0, "", errors.TaskNonsenseError, "no title"),
-        ("x" * 1_100_000, 0, "", errors.TaskNonsenseError, "more than 1,048,576 bytes"),
-        ("", 0, "x" * 1_100_000, errors.TaskNonsenseError, "more than 1,048,576 bytes"),
+        ("bd", "", 1, '{\n "error": "locked"\n}', errors.TaskUnreachableError, "bd failed: locked"),
+        ("bd", "", 1, "no database\nmore", errors.TaskUnreachableError, "bd failed: no database"),
+        ("bd", "", 3, "", errors.TaskUnreachableError, "exit code 3"),
+        ("bd", "not json", 0, "", errors.TaskNonsenseError, "not a JSON object"),
+        ("bd", {"data": []}, 0, "", errors.NotFoundError, "no task"),
+        ("bd", {"data": {"id": "bd-a3f8"}}, 0, "", errors.TaskNonsenseError, "no title"),
+        ("bd", "x" * 1_100_000, 0, "", errors.TaskNonsenseError, "more than 1,048,576 bytes"),
+        ("bd", "", 0, "x" * 1_100_000, errors.TaskNonsenseError, "more than 1,048,576 bytes"),
+        (
+            *("gh", "", 4, "To get started, run gh auth login"),
+            *(errors.TaskRefusedError, "not logged in"),
+        ),
+        ("gh", "", 1, "GraphQL: Could not resolve to an Issue", errors.NotFoundError, "'#12'"),
+        ("gh", "", 1, "no git remotes found", errors.TaskUnreachableError, "no git remotes found"),
+        ("gh", "[]", 0, "", errors.TaskNonsenseError, "not a JSON object"),
     ],
 )
-def test_failures_of_beads(
+def test_failures_of_programs(
     repo: Repo,
     programs: FakePrograms,
+    program: str,
     answer: object,
     code: int,
     told: str,
     error: type[errors.TraceError],
     says: str,
 ) -> None:
-    programs.prints("bd", answer, code=code, error=told)
+    programs.prints(program, answer, code=code, error=told)
     with pytest.raises(error) as raised:
-        repo.trajectories.tasks.look_up(A_BEAD)
+        repo.trajectories.tasks.look_up({"bd": A_BEAD, "gh": AN_ISSUE}[program])
     assert says in raised.value.message
 
 
@@ -189,30 +198,6 @@ def test_how_issues_end(
 ) -> None:
     programs.prints("gh", {**ISSUE, **changes})
     assert repo.trajectories.tasks.look_up(AN_ISSUE).state == state
-
-
-@pytest.mark.parametrize(
-    ("answer", "code", "told", "error", "says"),
-    [
-        ("", 4, "To get started, run gh auth login", errors.TaskRefusedError, "not logged in"),
-        ("", 1, "GraphQL: Could not resolve to an Issue", errors.NotFoundError, "'#12'"),
-        ("", 1, "no git remotes found", errors.TaskUnreachableError, "no git remotes found"),
-        ("[]", 0, "", errors.TaskNonsenseError, "not a JSON object"),
-    ],
-)
-def test_failures_of_gh(
-    repo: Repo,
-    programs: FakePrograms,
-    answer: object,
-    code: int,
-    told: str,
-    error: type[errors.TraceError],
-    says: str,
-) -> None:
-    programs.prints("gh", answer, code=code, error=told)
-    with pytest.raises(error) as raised:
-        repo.trajectories.tasks.look_up(AN_ISSUE)
-    assert says in raised.value.message
 
 
 def test_gh_is_missing(opening: Opening) -> None:

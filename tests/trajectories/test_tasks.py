@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Outcome, Run, Trace, first
 from tests.trajectories.support.fake_service import FakePrograms, FakeService
 from trace_store import Environment, Repo, errors
 from trace_store.trajectories.events import Task
@@ -18,7 +16,6 @@ from trace_store.trajectories.state import State
 from trace_store.trajectories.tasks import systems
 from trace_store.trajectories.tasks.record import TaskRecord
 
-Run = Callable[..., Outcome]
 Opening = Callable[..., Repo]
 LINEAR, JIRA = {"LINEAR_API_KEY": "k"}, {"TRACE_JIRA_URL": "https://acme.example"}
 
@@ -156,11 +153,6 @@ def loaded(value: str) -> type[Trello]:
     return Trello
 
 
-def record(outcome: Outcome) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(outcome.lines[0])
-    return value
-
-
 @pytest.mark.parametrize(
     ("words", "title", "task"),
     [
@@ -175,7 +167,7 @@ def record(outcome: Outcome) -> dict[str, Any]:
     ],
 )
 def test_start(ok: Run, words: list[str], title: str, task: dict[str, str] | None) -> None:
-    made = record(ok("tr", "start", *words, "--json"))
+    made = first(ok("tr", "start", *words, "--json"))
     assert (made["title"], made["task"]) == (title, task)
 
 
@@ -185,7 +177,7 @@ def test_start_from_the_branch_of_git(ok: Run, trace: Trace) -> None:
     assert "a trajectory needs a title or a task" in refused.err
     Path(".git").mkdir()
     Path(".git/HEAD").write_text("ref: refs/heads/feature/ENG-456-sign-in\n")
-    made = record(ok("tr", "start", "--json"))
+    made = first(ok("tr", "start", "--json"))
     assert (made["title"], made["task"]) == ("sign in", {"id": "ENG-456", "title": "sign in"})
 
 
@@ -233,7 +225,7 @@ def test_start_takes_the_title_of_the_task(asked: Run) -> None:
     outcome = asked("tr", "start", "ENG-456", "--fetch")
     assert "\x1b[31m" not in outcome.text
     assert "Sign in with JWT\\x1b[31m" in outcome.text
-    task = record(asked("tr", "list", "--json"))["task"]
+    task = first(asked("tr", "list", "--json"))["task"]
     assert (task["system"], task["state"]) == ("jira", "open")
     assert asked("tr", "start", "ENG-456", "My title", "--fetch").text.endswith("My title\n")
 
@@ -252,17 +244,17 @@ def test_nothing_is_written_when_the_service_fails(asked: Run, service: FakeServ
 
 def test_a_task_is_asked_again(asked: Run, service: FakeService) -> None:
     asked("tr", "start", "ENG-456", "-q")
-    first = record(asked("tr", "task", "--json"))
-    assert (first["id"], first["state"], first["fetched"]) == ("ENG-456", None, False)
+    stored = first(asked("tr", "task", "--json"))
+    assert (stored["id"], stored["state"], stored["fetched"]) == ("ENG-456", None, False)
     service.body = issue("Sign in", assignee={"displayName": "Ada"}, description="\x1b]0;x\x07")
     text = asked("tr", "task", "--fetch").text
     assert "Ada" in text
     assert "\x1b]" not in text
-    state = record(asked("tr", "list", "--json"))
+    state = first(asked("tr", "list", "--json"))
     assert (state["title"], state["task"]["state"]) == ("Sign in", "open")
-    again = record(asked("tr", "task", "--fetch", "--json"))
+    again = first(asked("tr", "task", "--fetch", "--json"))
     assert (again["fetched"], again["changed"]) == (True, False)
-    assert record(asked("tr", "list", "--json"))["counts"] == {"amended": 1, "started": 1}
+    assert first(asked("tr", "list", "--json"))["counts"] == {"amended": 1, "started": 1}
 
 
 def test_a_trajectory_follows_its_task(asked: Run, service: FakeService) -> None:
@@ -275,20 +267,20 @@ def test_a_trajectory_follows_its_task(asked: Run, service: FakeService) -> None
     assert status(asked) == "completed"
     assert "done, as before" in asked("tr", "sync", "--fetch", "--apply").text
     service.body = issue("Sign in", "new")
-    made = record(asked("tr", "sync", "--fetch", "--apply", "--agent", "bot", "--json"))
+    made = first(asked("tr", "sync", "--fetch", "--apply", "--agent", "bot", "--json"))
     assert (made["action"], made["before"], made["state"]) == ("reopened", "done", "open")
     assert status(asked) == "active"
 
 
 def status(asked: Run) -> object:
-    return record(asked("tr", "list", "--task", "ENG-456", "--json"))["status"]
+    return first(asked("tr", "list", "--task", "ENG-456", "--json"))["status"]
 
 
 def test_a_trajectory_that_was_reopened_by_hand_stays_open(
     asked: Run, service: FakeService
 ) -> None:
     service.body = issue("Sign in", "done")
-    made = record(asked("tr", "start", "ENG-456", "--json"))
+    made = first(asked("tr", "start", "ENG-456", "--json"))
     asked("tr", "sync", "--fetch", "--apply")
     asked("tr", "reopen", made["id"], "-q")
     asked("tr", "sync", "--fetch", "--apply")

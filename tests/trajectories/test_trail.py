@@ -7,13 +7,12 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.command_line import Outcome, Trace
+from tests.support.command_line import Run, Trace
 from tests.trajectories.support.recorded import REAL, REAL_FILES, record_everything
 from tests.trajectories.support.schema import problems
 from trace_store import Repo
@@ -350,7 +349,7 @@ def test_two_clones_that_import_have_the_same_commits(repo: Repo, tmp_path: Path
 
 
 def test_layouts_of_trail_are_found_and_reported(
-    repository: Trace, ok: Callable[..., Outcome], tmp_path: Path
+    repository: Trace, ok: Run, tmp_path: Path
 ) -> None:
     here, trace = tmp_path, repository
     old, new = here / ".trajectories", here / ".agentworkforce" / "trajectories"

@@ -38,7 +38,7 @@ from trace_store.odb.ingest import read_exactly, read_pack
 from trace_store.odb.pack import HEADER as PACK_HEADER
 from trace_store.odb.pack import MAGIC as PACK_MAGIC
 from trace_store.odb.tombstones import oid_of, parse
-from trace_store.oid import OID_BYTES, Digester, ObjectId
+from trace_store.oid import OID_BYTES, Digester, ObjectId, checked_id
 from trace_store.ref_names import is_ref_name
 
 Read = Callable[[int], bytes]
@@ -130,7 +130,7 @@ class BundleHeader:
             _refuse_unknown(requires)
             header = cls(
                 refs=tuple(_ref(*ref) for ref in fields["refs"]),
-                prerequisites=tuple(_oid(oid) for oid in fields["prerequisites"]),
+                prerequisites=tuple(checked_id(oid) for oid in fields["prerequisites"]),
                 object_count=_count(fields["objects"]),
                 head=_text(fields.get("head", "")),
                 requires=requires,
@@ -275,7 +275,7 @@ def _refuse_unknown(requires: tuple[str, ...]) -> None:
 def _ref(name: Any, tips: Any) -> BundledRef:
     if not is_ref_name(_text(name)):
         raise TypeError(f"not a ref name: {name[:80]!r}")
-    oids = tuple(_oid(tip) for tip in tips)
+    oids = tuple(checked_id(tip) for tip in tips)
     if not 1 <= len(oids) <= MAXIMUM_TIPS or len(set(oids)) < len(oids):
         raise TypeError(f"ref {name[:80]!r} does not have 1 to {MAXIMUM_TIPS} different tips")
     return BundledRef(name, oids)
@@ -285,12 +285,6 @@ def _tombstone(name: Any, data: Any) -> tuple[str, bytes]:
     if not isinstance(data, bytes) or parse(_text(name), data) is None:
         raise TypeError("not a tombstone")
     return name, data
-
-
-def _oid(value: Any) -> ObjectId:
-    if not isinstance(value, bytes) or len(value) != OID_BYTES:
-        raise TypeError("not an object id")
-    return ObjectId(value)
 
 
 def _text(value: Any) -> str:

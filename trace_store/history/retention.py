@@ -10,7 +10,7 @@ from trace_store import config
 from trace_store.frozen import value
 from trace_store.history.trash_entries import TrashedRef, delete_entries, list_refs, unique_commits
 from trace_store.ident import count_of, is_count, parse_duration
-from trace_store.maintenance.du import Amount, own_amounts
+from trace_store.maintenance.du import Amount, own_amounts, total_amount
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.revision import SESSIONS
@@ -134,11 +134,7 @@ def plan_expiry(store: Store, rules: RetentionRules) -> ExpiryReport:
     stay = {each.ref for each, _ in kept}
     expired = [(each, why[each.ref]) for each in due if each.ref not in stay]
     amounts = own_amounts(store, [each.ref for each, _ in expired]) if expired else []
-    freed = Amount(
-        sum(each.objects for each in amounts),
-        sum(each.bytes for each in amounts),
-        sum(each.disk for each in amounts),
-    )
+    freed = total_amount(amounts)
     return ExpiryReport(tuple(expired), tuple(kept), freed)
 
 

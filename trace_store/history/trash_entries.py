@@ -17,7 +17,7 @@ from trace_store.history.branches import move_upstream
 from trace_store.history.commit import new_draft, write
 from trace_store.history.summary import summary
 from trace_store.history.trash import OTHER, TRASHED, original_of
-from trace_store.maintenance.du import Amount, own_amounts
+from trace_store.maintenance.du import Amount, own_amounts, total_amount
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
@@ -603,11 +603,7 @@ def empty(
     """
     store = contexts.store
     amounts = own_amounts(store, [each.ref for each in refs]) if refs else []
-    freed = Amount(
-        sum(each.objects for each in amounts),
-        sum(each.bytes for each in amounts),
-        sum(each.disk for each in amounts),
-    )
+    freed = total_amount(amounts)
     commit: CommitResult | None = None
     if messages and not dry_run:
         state = contexts.fold(revisions.resolve_commit(store, branch))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
-import sys
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from trace_store.context.tokens.ranks import load_zstd
 from trace_store.errors import UnreadableInputError
 
 COMPRESSED = (".zst", ".gz")
@@ -49,7 +49,7 @@ def plain_content(path: str, size: int, read_at: Callable[[int, int], bytes]) ->
     """
     head = read_at(0, 4)
     if head == _ZSTD:
-        zstd = _zstd()
+        zstd = load_zstd()
         return _decompress(zstd.ZstdDecompressor, zstd.ZstdError, read_at(0, size), path)
     if head.startswith(_GZIP):
         return _decompress(_gzip, zlib.error, read_at(0, size), path)
@@ -88,14 +88,6 @@ def _skip_blanks(text: str, at: int) -> int:
 
 def _gzip() -> Any:
     return zlib.decompressobj(_GZIP_WINDOW)
-
-
-def _zstd() -> Any:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd  # slow to import, rarely needed
-    return zstd
 
 
 def _decompress(begin: Callable[[], Any], damage: type[Exception], data: bytes, path: str) -> bytes:

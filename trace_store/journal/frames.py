@@ -31,7 +31,7 @@ from trace_store.objects.codec import (
     known_text,
     unpack_plain,
 )
-from trace_store.oid import OID_BYTES, ObjectId
+from trace_store.oid import ObjectId, checked_id
 from trace_store.ref_names import is_ref_name
 
 TYPE_CHECKING = False
@@ -383,8 +383,4 @@ def _name(name: Any) -> str:
 
 
 def _value(value: Any) -> ObjectId | None:
-    if value is None:
-        return None
-    if not isinstance(value, bytes) or len(value) != OID_BYTES:
-        raise TypeError("not an object id")
-    return ObjectId(value)
+    return None if value is None else checked_id(value)

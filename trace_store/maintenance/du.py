@@ -9,7 +9,7 @@ from __future__ import annotations
 from _collections_abc import Mapping  # avoids loading collections.abc
 
 from trace_store import errors
-from trace_store.frozen import value
+from trace_store.frozen import fields, value
 from trace_store.objects.codec import BLOB, decode, is_plain_blob, kind_of, links_within
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack import walk_objects
@@ -38,6 +38,11 @@ class Amount:
     objects: int = 0
     bytes: int = 0
     disk: int = 0
+
+
+def total_amount(amounts: Sequence[Amount]) -> Amount:
+    """Return the sum of amounts of different objects."""
+    return Amount(*(sum(getattr(each, name) for each in amounts) for name in fields(Amount)))
 
 
 @value

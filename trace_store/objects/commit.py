@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.objects.codec import COMMIT, TAG, check_readable, decode, encode
 from trace_store.objects.schema import check_operation
-from trace_store.oid import OID_BYTES, ObjectId
+from trace_store.oid import ObjectId, checked_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,14 +111,17 @@ class Commit:
         fields = structure(data, COMMIT)
         try:
             commit = cls(
-                parents=[_oid(parent) for parent in fields.pop("parents")],
+                parents=[checked_id(parent) for parent in fields.pop("parents")],
                 author=_text(fields.pop("author")),
                 time=_integer(fields.pop("time")),
                 operations=[_operation(*operation) for operation in fields.pop("ops")],
                 message=_text(fields.pop("message", "")),
                 meta=_map(fields.pop("meta", {})),
                 links=[
-                    (_text(relation), _oid(target) if isinstance(target, bytes) else _text(target))
+                    (
+                        _text(relation),
+                        checked_id(target) if isinstance(target, bytes) else _text(target),
+                    )
                     for relation, target in fields.pop("links", [])
                 ],
             )
@@ -177,7 +180,7 @@ class Tag:
         fields = structure(data, TAG)
         try:
             return cls(
-                target=_oid(fields["target"]),
+                target=checked_id(fields["target"]),
                 name=_text(fields["name"]),
                 author=_text(fields["author"]),
                 time=_integer(fields["time"]),
@@ -219,7 +222,7 @@ def parents_of(data: bytes) -> list[ObjectId]:
         CorruptObjectError: they are not a commit.
     """
     try:
-        return [_oid(parent) for parent in structure(data, COMMIT)["parents"]]
+        return [checked_id(parent) for parent in structure(data, COMMIT)["parents"]]
     except (KeyError, TypeError) as error:
         raise errors.CorruptObjectError("not a valid commit") from error
 
@@ -239,12 +242,6 @@ def structure(data: bytes, kind: str) -> dict[str, Any]:
 def _operation(name: Any, fields: Any) -> Operation:
     check_operation(_text(name), _map(fields))
     return Operation(name, fields)
-
-
-def _oid(value: Any) -> ObjectId:
-    if not isinstance(value, bytes) or len(value) != OID_BYTES:
-        raise TypeError("an object id has 32 bytes")
-    return ObjectId(value)
 
 
 def _text(value: Any) -> str:

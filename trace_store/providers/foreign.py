@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trace_store.objects.message import ROLES
+from trace_store.providers.fields import dump
 
 ROLE_NAMES = {
     "ai": "assistant",
@@ -177,7 +178,7 @@ def _bedrock_result(value: Any) -> Block | None:
     content = value.get("content")
     if isinstance(content, list):
         content = [
-            {"type": "text", "text": _dumped(each["json"])}
+            {"type": "text", "text": dump(each["json"])}
             if isinstance(each, dict) and "json" in each
             else each
             for each in content
@@ -290,7 +291,7 @@ def _as_content(value: Any) -> Any:
     blocks = value if isinstance(value, list) else []
     if blocks and all(isinstance(each, dict) and "type" in each for each in blocks):
         return blocks
-    return _dumped(value)
+    return dump(value)
 
 
 def _json(value: Any) -> Any:
@@ -301,7 +302,3 @@ def _json(value: Any) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError):
         return value
-
-
-def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

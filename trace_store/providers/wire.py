@@ -62,7 +62,7 @@ def parse_object(data: str | bytes, levels: int = MAXIMUM_DEPTH) -> dict[str, An
 
 def replace_surrogates(text: str) -> str:
     """Replace lone surrogates by U+FFFD, and surrogate pairs by their character."""
-    if not _has_surrogates(text):
+    if not has_surrogates(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
@@ -111,7 +111,7 @@ def _has_some_within(value: Any) -> bool:
     values = [value]
     for each in values:  # which grows as it is walked
         if isinstance(each, str):
-            if _has_surrogates(each):
+            if has_surrogates(each):
                 return True
         elif isinstance(each, dict):
             values += each
@@ -121,7 +121,8 @@ def _has_some_within(value: Any) -> bool:
     return False
 
 
-def _has_surrogates(text: str) -> bool:
+def has_surrogates(text: str) -> bool:
+    """Return True if UTF-8 cannot hold a text."""
     if text.isascii():
         return False
     try:

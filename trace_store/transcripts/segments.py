@@ -30,7 +30,7 @@ from trace_store.frozen import value
 from trace_store.objects.codec import LIST, decode, encode_ordered, kind_of
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
-from trace_store.oid import OID_BYTES, ObjectId, digest
+from trace_store.oid import ObjectId, checked_id, digest
 from trace_store.transcripts.sources import content_ids, encode_content, source_records
 
 TYPE_CHECKING = False
@@ -90,7 +90,7 @@ class Segment:
         if not isinstance(fields, dict) or fields.get("type") != TYPE:
             raise errors.CorruptObjectError("not a transcript segment")
         try:
-            items = [_oid(item) for item in fields["items"]]
+            items = [checked_id(item) for item in fields["items"]]
             previous = fields.get("previous")
             return cls(
                 start=_number(fields["start"]),
@@ -98,7 +98,7 @@ class Segment:
                 hash=str(fields["hash"]),
                 layout=items[0],
                 commits=tuple(items[1:]),
-                previous=None if previous is None else _oid(previous),
+                previous=None if previous is None else checked_id(previous),
             )
         except (KeyError, TypeError, IndexError) as error:
             raise errors.CorruptObjectError(f"damaged transcript segment: {error}") from error
@@ -143,12 +143,6 @@ def _parse_entry(text: bytes) -> tuple[int, int, str]:
     if not (item.isdigit() and digits.isdigit() and len(text) < 40):
         raise errors.CorruptObjectError("damaged transcript layout")
     return int(item), int(digits), encoding.decode("ascii")
-
-
-def _oid(value: object) -> ObjectId:
-    if not isinstance(value, bytes) or len(value) != OID_BYTES:
-        raise TypeError("not an object id")
-    return ObjectId(value)
 
 
 def _number(value: object) -> int:

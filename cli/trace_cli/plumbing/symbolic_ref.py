@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import open_store
+from trace_cli.plumbing.support import full_ref, open_store
 from trace_cli.runtime import Invocation
-from trace_store import errors
 from trace_store.refs.log_messages import switch_message
 
 HEADS = "refs/heads/"
@@ -35,8 +34,6 @@ def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> i
             # `@{-1}` searches the reflog for this wording, as in git.
             store.refs.set_head(ref, message=switch_message(was, ref.removeprefix(HEADS)))
             return 0
-        head = store.refs.head()
-        if head.ref is None:
-            raise errors.DetachedHeadError("HEAD is detached: it is on no branch")
-        invocation.line(head.ref.removeprefix(HEADS) if short else head.ref)
+        branch = full_ref(store, "HEAD")
+        invocation.line(branch.removeprefix(HEADS) if short else branch)
     return 0

@@ -94,22 +94,22 @@ def create(
         raise usage_error("the bundle and the report cannot both be written to standard output")
     if trash and not everything:
         raise usage_error("--trash requires --all")
-    progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(invocation, quiet=quiet) as here, overwriting:
-        try:
-            report = here.bundles.create(
-                invocation.write if stream else file,
-                *revisions,
-                everything=everything,
-                trash=trash,
-                since=since,
-                overwrite=force,
-                level=level,
-                scan=not quiet,
-                progress=lambda done, whole: progress.tell(file, done, whole),
-            )
-        finally:
-            progress.clear()
+    with (
+        opened(invocation, quiet=quiet) as here,
+        overwriting,
+        Progress(invocation, quiet=quiet) as progress,
+    ):
+        report = here.bundles.create(
+            invocation.write if stream else file,
+            *revisions,
+            everything=everything,
+            trash=trash,
+            since=since,
+            overwrite=force,
+            level=level,
+            scan=not quiet,
+            progress=lambda done, whole: progress.tell(file, done, whole),
+        )
     if quiet:
         return
     if report.secrets and not as_json:
@@ -133,17 +133,14 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
     In a repository, also check that it has the commits that the bundle needs; if not, the exit code is 4. A corrupt
     bundle gives 12.
     """
-    progress = Progress(invocation, shown=invocation.interactive and not quiet)
     with _repo_or_empty(invocation) as here:
         alone = not here.store.local  # without a repository, only the bundle is verified
-        try:
+        with Progress(invocation, quiet=quiet) as progress:
             report = here.bundles.verify(
                 _source(invocation, file),
                 alone=alone,
                 progress=lambda done, whole: progress.tell(file, done, whole),
             )
-        finally:
-            progress.clear()
     if quiet:
         return
     if as_json:
@@ -197,16 +194,13 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
     new commits on both sides gets two tips; `trace merge` joins them. A tag that differs here is kept, and the exit
     code is 3. Importing again changes nothing. If HEAD has no commit yet, it moves to the bundle's branch.
     """
-    progress = Progress(invocation, shown=invocation.interactive and not quiet)
     with opened(invocation, quiet=quiet) as here:
-        try:
+        with Progress(invocation, quiet=quiet) as progress:
             report = here.bundles.import_(
                 _source(invocation, file),
                 prefix=prefix,
                 progress=lambda done, whole: progress.tell(file, done, whole),
             )
-        finally:
-            progress.clear()
         finish(invocation, here)
     if as_json:
         write_record(invocation, repo.maintenance_records.imported_bundle(file, report))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
+from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import (
     JSON,
     QUIET,
@@ -17,7 +18,6 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, counted, date, fit, paint, table
 from trace_cli.subcommands import Group
-from trace_store import llm
 from trace_store.checkpoints.hard import SOFT
 from trace_store.refs.names import FORKS
 from trace_store.repo import records
@@ -79,10 +79,7 @@ def save(
     if ask and not soft:
         raise usage_error("--ask goes with --soft")
     with opened(invocation, quiet=quiet, secrets=secrets) as repo:
-        model = None
-        if ask:
-            settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
-            model = llm.http_model.HttpModel(settings)
+        model = asked_model(invocation, repo) if ask else None
         made = repo.checkpoints.save(name, ref=ref, reason=reason, soft=soft, model=model)
         finish(invocation, repo)
         if as_json:

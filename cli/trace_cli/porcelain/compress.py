@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
+from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import (
     BRANCH,
     JSON,
@@ -18,7 +19,7 @@ from trace_cli.porcelain.input import argument_text, text_from
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, share, table
-from trace_store import errors, llm
+from trace_store import errors
 from trace_store.compression.prompt import MINIMUM_WINDOW, WINDOW_TOKENS
 from trace_store.repo import records
 
@@ -177,12 +178,11 @@ def _check(
 def _model(invocation: Invocation, repo: Repo) -> HttpModel | None:
     """Return the model of the configuration, or None if none is configured."""
     try:
-        settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
+        return asked_model(invocation, repo)
     except errors.StateError as error:
         if error.code != errors.ErrorCode.NO_MODEL:
             raise
         return None
-    return llm.http_model.HttpModel(settings)
 
 
 def _manual_text(invocation: Invocation, manual: str) -> str:

@@ -216,8 +216,7 @@ def _write_pages(
     invocation: Invocation, revision: str, folder: str, *, hidden: bool, force: bool, as_json: bool
 ) -> None:
     """Write a page for each session, and an index page."""
-    progress = Progress(invocation, shown=invocation.interactive and not as_json)
-    with opened(invocation) as here, overwriting:
+    with opened(invocation) as here, overwriting, Progress(invocation, quiet=as_json) as progress:
         made = here.transcripts.export_pages(
             os.path.join(invocation.folder, folder),
             *([] if revision == "HEAD" else [revision]),
@@ -225,7 +224,6 @@ def _write_pages(
             overwrite=force,
             progress=lambda done, whole: progress.tell("writing", done, whole),
         )
-    progress.clear()
     if as_json:
         files = [{"session": session, "file": file} for session, file in made.pages]
         write_record(invocation, {"index": made.index, "sessions": files})

@@ -75,12 +75,9 @@ def repair_repository(
     invocation: Invocation, *, source: str | None, dry_run: bool, as_json: bool
 ) -> int:
     """Repair the repository, print what was repaired or lost; return the exit code."""
-    progress = porcelain.progress.Progress(invocation, shown=invocation.interactive and not as_json)
-    try:
-        with opened(invocation, quiet=as_json, damaged=True) as here:
-            report = here.maintenance.repair(source, dry_run=dry_run, progress=progress.tell)
-    finally:
-        progress.clear()
+    bar = porcelain.progress.Progress(invocation, quiet=as_json)
+    with bar, opened(invocation, quiet=as_json, damaged=True) as here:
+        report = here.maintenance.repair(source, dry_run=dry_run, progress=bar.tell)
     if as_json:
         render.records.write_record(invocation, report.record())
         return _exit_code(report)

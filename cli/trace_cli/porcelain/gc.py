@@ -178,8 +178,7 @@ def _collected(
     quiet: bool,
 ) -> GcReport | None:
     """Expire refs in the trash, collect, and print what was removed; return None if there is nothing more to print."""
-    progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(invocation) as here:
+    with opened(invocation) as here, Progress(invocation, quiet=quiet) as progress:
         expiry = here.trash.expire(
             retention=retention,
             max_count=max_count,
@@ -188,7 +187,6 @@ def _collected(
             dry_run=dry_run,
         )
         report = collect(here.maintenance, progress.tell)
-        progress.clear()
     if as_json:
         _record(invocation, report, expiry, dry_run)
     elif dry_run and not quiet:

@@ -111,7 +111,7 @@ def import_(
         found = _usual_places(invocation, here.transcripts, form or "") if everything else []
         if not paths and not found:
             raise usage_error("nothing to import", "name transcripts or use --all")
-        progress = Progress(invocation, shown=invocation.interactive and not quiet)
+        progress = Progress(invocation, quiet=quiet)
         try:
             report = here.transcripts.import_(
                 *paths,

@@ -8,18 +8,24 @@ from trace_cli.runtime import Invocation
 
 
 class Progress:
-    """One line on standard error that shows progress and is overwritten.
+    """One line on standard error that shows progress and is overwritten; a `with` block erases it at its end.
 
     Attributes:
         path: the file reported last, whether or not it was shown; empty at first.
     """
 
-    def __init__(self, invocation: Invocation, *, shown: bool) -> None:
+    def __init__(self, invocation: Invocation, *, quiet: bool) -> None:
         self._invocation = invocation
-        self._shown = shown
+        self._shown = invocation.interactive and not quiet
         self._last = ("", -1)
         self._columns = 0
         self.path = ""
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
 
     def tell(self, path: str, done: int, whole: int) -> None:
         """Report progress on a file; the line changes with each whole percent."""

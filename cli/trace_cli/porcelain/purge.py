@@ -89,16 +89,15 @@ def purge(
     texts = _texts(invocation, match_file, match)
     if not (oids or texts or again or verify):
         raise usage_error("nothing to purge: give ids, --match-file, --again or --verify")
-    progress = Progress(invocation, shown=invocation.interactive and not as_json)
     with opened(invocation) as here:
         upkeep = here.maintenance
-        plan = upkeep.plan_purge(
-            *oids,
-            texts=texts,
-            again=again,
-            progress=lambda done: progress.tell("looking", done, done),
-        )
-        progress.clear()
+        with Progress(invocation, quiet=as_json) as progress:
+            plan = upkeep.plan_purge(
+                *oids,
+                texts=texts,
+                again=again,
+                progress=lambda done: progress.tell("looking", done, done),
+            )
         issued: RewrittenHistory | None = None
         only_verify = verify and not (oids or again or texts)
         if dry_run or only_verify:

@@ -119,14 +119,11 @@ def repair(
 def _imported(
     invocation: Invocation, here: Repo, path: str, form: str | None, *, silent: bool
 ) -> ImportReport:
-    progress = Progress(invocation, shown=invocation.interactive and not silent)
     stdin = invocation.stdin if path == "-" else None
-    try:
+    with Progress(invocation, quiet=silent) as progress:
         report = here.transcripts.import_(
             path, format=form or "", progress=progress.tell, stdin=stdin
         )
-    finally:
-        progress.clear()
     if not silent:
         porcelain.import_.show_report(invocation, report)
     return report

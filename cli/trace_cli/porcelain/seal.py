@@ -64,14 +64,12 @@ def pack(
     invocation: Invocation, *, level: int, frame_size: int, as_json: bool, quiet: bool
 ) -> None:
     """Combine packs and loose objects. Every object is kept, reachable or not."""
-    progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    with opened(invocation) as here:
+    with opened(invocation) as here, Progress(invocation, quiet=quiet) as progress:
         report = here.maintenance.pack(
             level=level,
             frame_bytes=1024 * frame_size,
             progress=lambda done, whole: progress.tell("packing", done, whole),
         )
-        progress.clear()
     if as_json:
         write_record(
             invocation,

@@ -72,8 +72,7 @@ def run(
         store = repo.store
         now = store.clock.now()
         moments = {name: _moment(text, now) for name, text in (("since", since), ("until", until))}
-        progress = Progress(invocation, shown=invocation.interactive and not as_json)
-        try:
+        with Progress(invocation, quiet=as_json) as progress:
             found = repo.search(
                 " ".join(words),
                 limit=limit + 1,
@@ -89,8 +88,6 @@ def run(
                 label=label,
                 **moments,
             )
-        finally:
-            progress.clear()
         more, found = len(found) > limit, found[:limit]
         if not as_json:
             invocation.page()

@@ -126,8 +126,7 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
     secret is found. `trace purge OID` deletes an object permanently, `trace secrets allow ID` marks a false positive. A
     name that is not a revision is taken as a path.
     """
-    progress = Progress(invocation, shown=invocation.interactive and not as_json)
-    with opened(invocation) as repo:
+    with opened(invocation) as repo, Progress(invocation, quiet=as_json) as progress:
         start = _start(repo.store, what)
         if what is not None and start is None:
             find = repo.guard.scanner.find_bytes
@@ -136,7 +135,6 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
         result = repo.maintenance.scan_secrets(
             start, progress=lambda done: progress.tell("looking", done, done)
         )
-        progress.clear()
     for each in result.found:
         if as_json:
             write_record(invocation, maintenance_records.stored_secret(each))

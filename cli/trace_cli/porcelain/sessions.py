@@ -207,11 +207,8 @@ def _progress(
     invocation: Invocation, *, quiet: bool = False
 ) -> Iterator[Callable[[int, int], None]]:
     """Show the progress of a listing, and erase it at the end."""
-    progress = Progress(invocation, shown=invocation.interactive and not quiet)
-    try:
+    with Progress(invocation, quiet=quiet) as progress:
         yield lambda done, whole: progress.tell("sessions", done, whole)
-    finally:
-        progress.clear()
 
 
 def _date(found: SessionInfo) -> str:

@@ -30,6 +30,14 @@ messages that led to it. Several trajectories may be active at once. The current
 TRACE_TRAJECTORY, else the active one of HEAD's branch, else of git's branch, else the only active one. `trace tr` is
 short for `trace trajectory`.
 """
+ID = Argument(
+    "ID",
+    "trajectory",
+    "The trajectory (default: the current one)",
+    OPTIONAL,
+    default="",
+    completes="TRAJECTORY",
+)
 TRAJECTORY = Option(
     "--trajectory",
     "trajectory",

@@ -6,6 +6,7 @@ import codecs
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
+from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS, finish, opened
 from trace_cli.porcelain.input import places_in
 from trace_cli.porcelain.trajectory import AGENT, TRAJECTORY
@@ -13,7 +14,6 @@ from trace_cli.porcelain.trajectory_show import event_text
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted, paint
-from trace_store import llm
 from trace_store.repo import trajectory_records as records
 
 TYPE_CHECKING = False
@@ -161,10 +161,7 @@ def propose(
             finish(invocation, repo)
             _print_all_recorded(invocation, made, as_json=as_json, quiet=quiet)
             return
-        model = None
-        if ask:
-            settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
-            model = llm.http_model.HttpModel(settings)
+        model = asked_model(invocation, repo) if ask else None
         found = repo.trajectories.capture.propose(branch or "HEAD", model=model)
     _print_proposals(invocation, found, as_json=as_json, quiet=quiet)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
+from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import opened
 from trace_cli.porcelain.input import parsed_json
 from trace_cli.porcelain.trajectory import RECORDING, confidence_of, record
 from trace_cli.render.records import json_bytes
-from trace_store import errors, llm, trajectories
+from trace_store import errors, trajectories
 from trace_store.trajectories import events as ev
 
 TYPE_CHECKING = False
@@ -137,8 +138,7 @@ def _reviewed(
                     "no editor is set to review the draft",
                     "set VISUAL or EDITOR; or --dry-run prints the draft, and --from records it",
                 )
-            settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
-            model = llm.http_model.HttpModel(settings)
+            model = asked_model(invocation, repo)
             draft = repo.trajectories.draft_retrospective(model, state.id)
             if dry_run:
                 return draft

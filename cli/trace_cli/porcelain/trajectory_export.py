@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from trace_cli.arguments import OPTIONAL, SOME, Argument, Option, takes
+from trace_cli.arguments import SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.trajectory import ID
 from trace_cli.porcelain.trajectory_git import write_notes
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_data, write_record
@@ -26,14 +27,6 @@ if TYPE_CHECKING:
 FOLDER, MARKDOWN = "folder", "markdown"
 ENDINGS = {".html": "page", ".htm": "page", ".txt": "timeline", ".json": TRAIL}
 """The form by file extension; Markdown for any other extension."""
-ID = Argument(
-    "ID",
-    "trajectory",
-    "The trajectory (default: the current one)",
-    OPTIONAL,
-    default="",
-    completes="TRAJECTORY",
-)
 OUTPUT = Option(
     "-o --output", "output", "Write to FILE, or to a generated name in a folder", "FILE", default=""
 )

@@ -7,6 +7,7 @@ import sys
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
+from trace_cli.porcelain.trajectory import TRAJECTORY
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted, date, paint
@@ -20,13 +21,6 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.trajectories.why import Basis, Reason
 
-TRAJECTORY = Option(
-    "--trajectory",
-    "trajectory",
-    "The trajectory (default: the current one); the beginning of its id is enough",
-    "ID",
-    default="",
-)
 MAXIMUM_HOOK_INPUT_BYTES = 1 << 23
 SHOWN_ID = 12
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from trace_cli.arguments import OPTIONAL, Argument, Option, takes
+from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.common import JSON, opened
-from trace_cli.porcelain.trajectory import TRAJECTORY
+from trace_cli.porcelain.trajectory import ID, TRAJECTORY
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, counted, date, paint, table
@@ -63,14 +63,7 @@ def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
 
 
 @takes(
-    Argument(
-        "ID",
-        "trajectory",
-        "The trajectory (default: the current one)",
-        OPTIONAL,
-        default="",
-        completes="TRAJECTORY",
-    ),
+    ID,
     Option("--events", "events", "Also show the messages of the agents' sessions, one a line"),
     Option("--thinking", "thinking", "Also show the agents' thinking"),
     JSON,

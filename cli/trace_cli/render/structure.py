@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from trace_cli.render.escape import safe
 from trace_store import errors
-from trace_store.oid import HEX_CHARACTERS, OID_BYTES, ObjectId
+from trace_store.oid import OID_BYTES, ObjectId, is_full_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_HEX = frozenset("0123456789abcdef")
 _WRAPPERS = ("$bin", "$map", "$text")
 _SHORT = {
     0x08: "\\b",
@@ -45,7 +44,7 @@ def to_json(value: Any, indent: str = "") -> str:
     if isinstance(value, bytes):
         return f'"{value.hex()}"' if len(value) == OID_BYTES else f'{{"$bin": "{value.hex()}"}}'
     if isinstance(value, str):
-        return f'{{"$text": "{value}"}}' if _is_hex(value) else quoted(value)
+        return f'{{"$text": "{value}"}}' if is_full_id(value) else quoted(value)
     deeper = indent + "  " if len(indent) < MAXIMUM_INDENT else indent
     if isinstance(value, dict):
         if len(value) == 1 and next(iter(value)) in _WRAPPERS:
@@ -66,7 +65,7 @@ def json_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex() if len(value) == OID_BYTES else {"$bin": value.hex()}
     if isinstance(value, str):
-        return {"$text": value} if _is_hex(value) else value
+        return {"$text": value} if is_full_id(value) else value
     if isinstance(value, dict):
         plain = {key: json_value(item) for key, item in value.items()}
         return {"$map": plain} if len(value) == 1 and next(iter(value)) in _WRAPPERS else plain
@@ -80,7 +79,7 @@ def from_json(value: Any) -> Any:
         InvalidInputError: the value contains a float, or a wrapper with a wrong type in it.
     """
     if isinstance(value, str):
-        return ObjectId.parse(value) if _is_hex(value) else value
+        return ObjectId.parse(value) if is_full_id(value) else value
     if isinstance(value, list):
         return [from_json(item) for item in value]
     if isinstance(value, float):
@@ -120,7 +119,3 @@ def _character(character: str) -> str:
         high, low = divmod(code - 0x10000, 0x400)
         return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
     return f"\\u{code:04x}"
-
-
-def _is_hex(text: str) -> bool:
-    return len(text) == HEX_CHARACTERS and _HEX.issuperset(text)

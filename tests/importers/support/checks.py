@@ -12,7 +12,9 @@ from typing import Any
 import hypothesis.strategies as st
 
 from tests.importers.support.states import raw_records
+from trace_store.importers.contract import Format
 from trace_store.importers.import_file import import_paths
+from trace_store.importers.registry import format_of
 from trace_store.importers.report import FileReport
 from trace_store.maintenance.fsck import fsck
 from trace_store.oid import ObjectId
@@ -43,6 +45,15 @@ def lines_of(records: Sequence[Json]) -> bytes:
     return b"".join(json.dumps(record).encode() + b"\n" for record in records)
 
 
+def import_by_lines(store: Store, path: Path, data: bytes, onto: str | None = None) -> None:
+    """Let a file grow by a line at a time, and import it after each."""
+    path.write_bytes(b"")
+    for line in data.splitlines(keepends=True):
+        with path.open("ab") as file:
+            file.write(line)
+        import_paths(store, [str(path)], format="claude-code", onto=onto)
+
+
 def assert_grows(tmp_path: Path, data: bytes, name: str, format: str | None = None) -> None:
     """Assert that importing a file after each of its lines equals a single import."""
     whole = tmp_path / "whole" / name
@@ -71,6 +82,23 @@ def assert_counted_once(store: Store, report: FileReport, records: int) -> None:
     lost = outcomes["unreadable"] + outcomes["duplicate"] + outcomes["no-messages"]
     assert len(raw_records(store)) == records - lost
     assert len(report.skips) == lost
+
+
+def assert_skips_named(report: FileReport) -> None:
+    """Assert that each record that could not be read has a skip."""
+    lost = sum(
+        count
+        for (kind, what), count in report.records.items()
+        if kind == "unreadable" or what == "no-messages"
+    )
+    assert len(report.skips) == lost
+
+
+def assert_recognised(format: Format, head: bytes, known: bool) -> None:
+    """Assert that a format takes the beginning of a file for its own, or leaves it."""
+    assert format.sniff(head) is known
+    if known:
+        assert format_of(head) is format
 
 
 @st.composite

@@ -11,15 +11,17 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 
-from tests.importers.support.checks import JSON, damaged, report_of
-from tests.importers.support.states import visible
+from tests.importers.support.checks import JSON, assert_skips_named, damaged, report_of
+from tests.importers.support.states import commits, tip_of, visible
 from tests.importers.support.transcripts import REASON
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiled import CompiledMessage
 from trace_store.context.compiler import ContextCompiler
+from trace_store.history.log import log
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.report import FileReport
 from trace_store.maintenance.fsck import fsck
+from trace_store.objects.commit import Commit
 from trace_store.objects.message import Message, load_message
 from trace_store.objects.parts import Opaque, ToolResult
 from trace_store.refs.names import FILES
@@ -57,14 +59,29 @@ def assert_sound(store: Store, *files: Path) -> None:
     assert dict(store.refs.iterate()) == before
 
 
+def assert_valid(store: Store, *, everywhere: bool = False) -> None:
+    """Assert that every provider takes the context at the end of each branch, or at each commit of it."""
+    contexts = ContextCompiler(store)
+    for name, tip in store.refs.iterate("refs/heads/"):
+        assert contexts.verify(name).matches
+        line = [entry.oid for entry in log(store, tip, first_parent=True)]
+        for oid in line if everywhere else [tip]:
+            compiled = contexts.compile(oid)
+            assert_valid_requests(list(compiled.messages), compiled.tools)
+
+
 def messages(store: Store, branch: str) -> list[Message]:
     """The messages of a branch's context; `branch` is its name below `sessions/`."""
-    tip = store.refs.read(HEADS + branch)
-    assert tip is not None, [name for name, _ in store.refs.iterate(HEADS)]
+    tip = tip_of(store, HEADS + branch)
     read = store.objects.read
     return [
         load_message({**entry.message, "parts": entry.parts}, read) for entry in visible(store, tip)
     ]
+
+
+def commits_of(store: Store, branch: str) -> list[Commit]:
+    """The commits of a branch, oldest first; `branch` is its name below `sessions/`."""
+    return commits(store, tip_of(store, HEADS + branch))
 
 
 def branches_of(store: Store) -> set[str]:
@@ -93,13 +110,7 @@ def import_damaged(folder: Path, document: Any, format: str) -> None:
     path = folder / "damaged.json"
     path.write_bytes(json.dumps(document).encode())
     store = Store.memory()
-    report = report_of(store, path, format)
-    lost = sum(
-        count
-        for (kind, what), count in report.records.items()
-        if kind == "unreadable" or what == "no-messages"
-    )
-    assert len(report.skips) == lost
+    assert_skips_named(report_of(store, path, format))
     assert not [finding for finding in fsck(store) if finding.severity == "error"]
     kept = [b"".join(restore(tip, store.objects.read)) for _, tip in store.refs.iterate(FILES)]
     assert kept in ([], [path.read_bytes()])

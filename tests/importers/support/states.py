@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
+
 from trace_store.context.fold import Entry, fold
 from trace_store.importers.dedupe import chain, read_commit
 from trace_store.objects.commit import Commit
@@ -21,6 +25,25 @@ def branches(store: Store) -> dict[str, ObjectId]:
 
 def all_refs(store: Store) -> dict[str, ObjectId]:
     return dict(store.refs.iterate())
+
+
+def tip_of(store: Store, ref: str) -> ObjectId:
+    tip = store.refs.read(ref)
+    assert tip is not None, list(all_refs(store))
+    return tip
+
+
+def count_reads(store: Store, monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
+    """Return a counter of the reads of each object from now on."""
+    times: Counter[bytes] = Counter()
+    read = type(store.objects).read
+
+    def counting(objects: object, oid: bytes) -> bytes:
+        times[oid] += 1
+        return read(objects, oid)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(store.objects), "read", counting)
+    return times
 
 
 def commits(store: Store, tip: ObjectId) -> list[Commit]:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from trace_store import Environment, Repo
-from trace_store.contracts import ANY, RefEdit, Transaction
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.store.support.histories import move
+from trace_store import Environment, ObjectId, Repo
+from trace_store.objects.commit import Commit
 from trace_store.repo.stopped import Stopped
 
 ADA = Environment(author="ada")
@@ -16,13 +23,38 @@ def said(repo: Repo, revision: str = "HEAD") -> list[str]:
 
 def branch(repo: Repo, name: str, revision: str = "HEAD") -> None:
     """Create or move a branch to a revision."""
-    edit = RefEdit(f"refs/heads/{name}", repo.resolve(revision), ANY)
-    repo.store.transact(lambda _: Transaction([], [edit], "branch"), author="ada")
+    move(repo.store, f"refs/heads/{name}", repo.resolve(revision))
 
 
 def on(repo: Repo, name: str) -> None:
     """Go to a branch."""
     repo.store.refs.set_head(f"refs/heads/{name}")
+
+
+def apart(repo: Repo, ours: Callable[[], Any], theirs: Callable[[], Any]) -> None:
+    """Let `side` and `main` go on from HEAD, each its own way; HEAD ends on main."""
+    branch(repo, "side")
+    on(repo, "side")
+    theirs()
+    on(repo, "main")
+    ours()
+
+
+def commit_of(repo: Repo, oid: ObjectId | None) -> Commit:
+    assert oid is not None
+    return Commit.decode(repo.store.objects.read(oid))
+
+
+def files(repo: Repo) -> dict[str, str]:
+    """Return the content of all files of a repository that a command must not touch before all is settled."""
+    root = repo.store.layout.root
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            where = os.path.relpath(os.path.join(folder, name), root)
+            if where.split(os.sep)[0] in ("journal", "refs", "objects", "HEAD", "logs"):
+                found[where] = hashlib.sha256(Path(root, where).read_bytes()).hexdigest()
+    return found
 
 
 def pending(repo: Repo) -> Stopped:

@@ -14,10 +14,10 @@ from hypothesis.stateful import rule
 
 from tests.stateful.support.ground import AUTHOR, SCRATCH, Refused, shown
 from tests.stateful.support.machine import Lines, is_drawn
+from tests.store.support.histories import move
 from tests.support.merge_laws import about, check_changes
 from trace_store import ObjectId, Store, errors, history, llm
 from trace_store.context.fold import Entry, Fold
-from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ErrorCode
 from trace_store.maintenance.seal import seal
 from trace_store.merge.inputs import DECISIONS
@@ -167,8 +167,7 @@ class Joining(Lines):
         try:
             shutil.copytree(self.ground.folder, folder, dirs_exist_ok=True)
             store = Store.open(os.path.join(folder, ".trace"), durability="fast")
-            edit = RefEdit(ref, own[-1], ANY)
-            store.transact(lambda _: Transaction([], [edit], "theirs"), author="eve")
+            move(store, ref, own[-1])
             self._leave_tips(store, ref, [*reversed(own)])
             found = merge(store, author="eve")
             store.close()

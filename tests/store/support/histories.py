@@ -46,6 +46,14 @@ def move(store: Store, ref: str, new: ObjectId | None) -> None:
     store.transact(lambda refs: Transaction([], [RefEdit(ref, new, ANY)], "move"), author="tester")
 
 
+def put(store: Store, data: bytes, ref: str | None = None) -> ObjectId:
+    """Store an object, and let a ref name it, whatever its value."""
+    oid = hash_object(data)
+    edits = [] if ref is None else [RefEdit(ref, oid, ANY)]
+    store.transact(lambda refs: Transaction([(oid, data)], edits))
+    return oid
+
+
 def line(store: Store, tip: ObjectId | None) -> list[str]:
     """Return the messages along first parents, oldest first, reading every blob."""
     found: list[str] = []

@@ -16,6 +16,7 @@ from trace_store import errors
 from trace_store.frozen import value
 from trace_store.llm.dialogue import object_in
 from trace_store.merge.conflicts import TEXT, Resolution
+from trace_store.providers.wire import has_surrogates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class _AnswerParser:
         if not isinstance(found, str) or not (empty or found.strip()):
             self.fault(f"{where} has no {name}")
             return ""
-        if len(found) > MAXIMUM_TEXT or not _is_unicode(found):
+        if len(found) > MAXIMUM_TEXT or has_surrogates(found):
             self.fault(f"the {name} of {where} is too long, or is not Unicode")
             return ""
         return found
@@ -219,14 +220,6 @@ class _AnswerParser:
 
 def _all_entries(conflict: Any) -> list[Any]:
     return [*([conflict.base] if conflict.base else []), *conflict.ours, *conflict.theirs]
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def unusable_error(faults: Sequence[str]) -> errors.ModelNonsenseError:
