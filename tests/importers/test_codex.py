@@ -53,7 +53,7 @@ from trace_store.objects.commit import Commit
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.providers.openai_responses.parse import messages_from_responses
+from trace_store.providers.openai_responses import messages_from_responses
 from trace_store.providers.rendering import RENDERERS, render
 from trace_store.store.handle import Store
 

@@ -40,9 +40,9 @@ from trace_store.objects.message import ROLES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.chat import block_part
 from trace_store.providers.fields import opaque
-from trace_store.providers.openai_responses import PROVIDER
-from trace_store.providers.openai_responses.render import (
+from trace_store.providers.openai_responses import (
     FRAMES,
+    PROVIDER,
     call_item,
     frame_of,
     input_text,

@@ -26,8 +26,7 @@ from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import digest
 from trace_store.providers.chat import TEXT_BLOCKS
-from trace_store.providers.openai_responses.parse import message_of_item, place_responses
-from trace_store.providers.openai_responses.render import FRAMES
+from trace_store.providers.openai_responses import FRAMES, message_of_item, place_responses
 from trace_store.transcripts.records import Record
 
 PROVIDER = "openai"

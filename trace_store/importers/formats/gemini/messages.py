@@ -15,7 +15,7 @@ from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.json_records import compact
 from trace_store.importers.parts import opaque, storable_name, usage_counts
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.gemini.parse import GeminiCalls, gemini_parts
+from trace_store.providers.gemini import GeminiCalls, gemini_parts
 
 MAXIMUM_PIECES = 10_000
 """Maximum parts of a content, or calls of a message; a commit is limited."""
