@@ -43,8 +43,7 @@ from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.history import commit as writing
 from trace_store.importers.dedupe import chain
-from trace_store.importers.formats.codex import FORMAT
-from trace_store.importers.formats.codex.rollouts import CALLS, OUTPUTS
+from trace_store.importers.formats.codex import CALLS, FORMAT, OUTPUTS
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.maintenance.fsck import fsck

@@ -40,7 +40,7 @@ from trace_store.exporters.lossy.drafts import (
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time
-from trace_store.importers.formats.claude_code.locations import project_name
+from trace_store.importers.formats.claude_code import project_name
 from trace_store.importers.formats.claude_code.records import SYNTHETIC_MODEL, is_harness_text
 from trace_store.importers.json_records import compact
 from trace_store.objects.content import bytes_of

@@ -35,7 +35,7 @@ from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.frozen import replace
 from trace_store.ident import format_time
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.formats.codex.rollouts import is_scaffolding, messages_of
+from trace_store.importers.formats.codex import is_scaffolding, messages_of
 from trace_store.objects.message import ROLES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.chat import block_part

@@ -31,7 +31,7 @@ from trace_store.exporters.lossy.drafts import (
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time
-from trace_store.importers.formats.gemini.messages import parse_content
+from trace_store.importers.formats.gemini import parse_content
 from trace_store.importers.json_records import compact
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import sha256_hex
