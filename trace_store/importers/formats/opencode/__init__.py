@@ -22,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.importers.formats.opencode.database import DatabaseSession
 
-
 SUFFIXES = (".json", ".sql", ".db")
 MAGIC = b"SQLite format 3\0"
 """Magic bytes of an SQLite file."""
