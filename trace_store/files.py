@@ -13,7 +13,6 @@ import stat
 
 from trace_store import errors, system_calls
 from trace_store.ident import SystemClock
-from trace_store.os_errors import OPENED, failure
 from trace_store.system_calls import COMMON_FLAGS
 
 TYPE_CHECKING = False
@@ -46,6 +45,9 @@ _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 _HAS_LINKS = hasattr(os, "link") and os.link in os.supports_follow_symlinks
 """Whether `os.link` can link a symbolic link itself instead of its target."""
 _NO_LINK = (errno.EEXIST, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+OPENED: dict[int, str] = {}
+"""Path of each open descriptor."""
+_REPOSITORY = f"{os.sep}.trace{os.sep}"
 
 
 class Disk:
@@ -429,3 +431,26 @@ def write_all(disk: Disk, fd: int, data: bytes) -> None:
 
 def _stat_key(result: os.stat_result) -> tuple[int, ...]:
     return result.st_ino, result.st_size, result.st_mtime_ns, result.st_ctime_ns, result.st_dev
+
+
+def failure(error: OSError, operation: str, target: str | int) -> errors.StorageError:
+    """Return a StorageError for an OSError.
+
+    Args:
+        error: the system's error.
+        operation: the failed operation, as a verb.
+        target: the file: its path or descriptor.
+    """
+    path = OPENED.get(target, "") if isinstance(target, int) else target
+    return errors.StorageError(
+        f"cannot {operation} {display_path(path) or 'a file'}: {error.strerror or error}",
+        path=path,
+        operation=operation,
+        errno=error.errno,
+    )
+
+
+def display_path(path: str) -> str:
+    """Return a path for messages; in a repository, relative to the folder of `.trace`."""
+    place = f"{path}{os.sep}".rfind(_REPOSITORY)
+    return path if place < 0 else path[place + 1 :]

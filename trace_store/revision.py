@@ -378,7 +378,7 @@ def _from_reflog(store: Store, base: str, inner: str, text: str) -> ObjectId:
     """Resolve `base@{n}`, `base@{TIME}`, or `@{-n}`, the n-th previous branch."""
     if inner.startswith("-") and ident.is_count(inner[1:]) and not base:
         return resolve(
-            store, refs.reflog_query.previous_branch(store.refs, ident.count_of(inner[1:]), text)
+            store, refs.reflog.previous_branch(store.refs, ident.count_of(inner[1:]), text)
         )
     if inner.lower() in ("u", "upstream"):
         branch = branch_of(store, base)
@@ -388,7 +388,7 @@ def _from_reflog(store: Store, base: str, inner: str, text: str) -> ObjectId:
     name = "HEAD" if base in ("HEAD", "@") else branch_of(store, base)
     if name is None and base:
         raise errors.RevisionNotFoundError(f"no ref {base!r} with a reflog", revision=text)
-    return refs.reflog_query.value_at(store.refs, name or "HEAD", inner, store.clock.now(), text)
+    return refs.reflog.value_at(store.refs, name or "HEAD", inner, store.clock.now(), text)
 
 
 def _step(store: Store, oid: ObjectId, suffix: str, text: str) -> ObjectId:

@@ -13,7 +13,7 @@ from trace_store.errors import InvalidMessageError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.documents import parse_messages
-from trace_store.providers.gemini.parse import GeminiCalls, message_from_gemini
+from trace_store.providers.gemini import GeminiCalls, message_from_gemini
 
 Wire = dict[str, Any]
 GEMINI = "gemini-3-pro"

@@ -11,7 +11,7 @@ from trace_store.errors import InvalidMessageError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.documents import parse_messages
-from trace_store.providers.langchain.parse import is_langchain, message_from_langchain
+from trace_store.providers.langchain import is_langchain, message_from_langchain
 
 Form = dict[str, Any]
 CALL = {"name": "read", "args": {"p": "a"}, "id": "t1", "type": "tool_call"}

@@ -12,7 +12,7 @@ from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.fields import Placed
-from trace_store.providers.openai_responses.parse import messages_from_responses, place_responses
+from trace_store.providers.openai_responses import messages_from_responses, place_responses
 
 Item = dict[str, Any]
 USER: Item = {"role": "user", "content": "Weather?"}

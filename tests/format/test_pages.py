@@ -23,7 +23,7 @@ from trace_store.context.content import LINE_WIDTH, SummaryLine
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.files import Disk
 from trace_store.history import line_cache
-from trace_store.journal import events, frames, published, tail
+from trace_store.journal import frames, published, tail
 from trace_store.objects import codec, message, operations
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import ObjectCollector
@@ -206,7 +206,7 @@ def test_overview_names_every_file() -> None:
         ("journal.md", f"Kinds below {frames.FIRST_PASSING} are *lasting*"),
         ("journal.md", f"`line`: {frames.LINE_BYTES} bytes"),
         ("journal.md", f"| {frames.EVENT} | event, a passing frame"),
-        ("journal.md", f"has at most {events.MAXIMUM_EVENT_BYTES:,} bytes"),
+        ("journal.md", f"has at most {tail.MAXIMUM_EVENT_BYTES:,} bytes"),
         ("journal.md", f"the last {tail.KEPT_JOURNALS} sealed journals"),
         ("journal.md", f"more than {codec.MAXIMUM_ELEMENTS:,} elements"),
         ("journal.md", f"at most {published.MAXIMUM_LINES}, `sealed N ID`"),

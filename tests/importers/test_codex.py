@@ -44,8 +44,7 @@ from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.history import commit as writing
 from trace_store.importers.dedupe import chain
-from trace_store.importers.formats.codex import FORMAT
-from trace_store.importers.formats.codex.rollouts import CALLS, OUTPUTS
+from trace_store.importers.formats.codex import CALLS, FORMAT, OUTPUTS
 from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects import operations as ops
@@ -53,7 +52,7 @@ from trace_store.objects.commit import Commit
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.providers.openai_responses.parse import messages_from_responses
+from trace_store.providers.openai_responses import messages_from_responses
 from trace_store.providers.rendering import RENDERERS, render
 from trace_store.store.handle import Store
 

@@ -29,7 +29,7 @@ from trace_store.files import Disk
 from trace_store.importers import decode
 from trace_store.importers.discovery import project_histories
 from trace_store.importers.files import files_in
-from trace_store.importers.formats.claude_code.locations import project_name
+from trace_store.importers.formats.claude_code import project_name
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.parts import ref_component, short_id
 from trace_store.ref_names import is_ref_name

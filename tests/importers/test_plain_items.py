@@ -7,7 +7,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given
 
-from trace_store.importers.formats.codex.rollouts import message_of, parsed_message_of
+from trace_store.importers.formats.codex import message_of, parsed_message_of
 
 TEXTS = st.text(max_size=6) | st.sampled_from(["call_1", "<user_instructions>x", '{"output":"', ""])
 ODD: st.SearchStrategy[Any] = (

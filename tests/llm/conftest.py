@@ -17,7 +17,7 @@ __all__ = ["trace"]
 KEY = "sk-acme-7Qm2Vx9TnR4bLk8Zw3Yp6"
 
 
-class Waits(llm.retry.Timing):
+class Waits(llm.http.Timing):
     """A clock that advances only when someone waits; records the waiting times.
 
     The alarm of the deadline rings when a server says that it stalls.

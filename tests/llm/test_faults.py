@@ -319,7 +319,7 @@ def test_cancelling_while_it_waits_to_ask_again(serving: Serving, waits: Waits) 
     cancellation = llm.contract.Cancellation()
     settings = llm.settings.ModelSettings("tiny", url=server.url)
 
-    class Cancelling(llm.retry.Timing):
+    class Cancelling(llm.http.Timing):
         def alarm(self, seconds: float, action: Callable[[], None]) -> Callable[[], None]:
             return lambda: None
 

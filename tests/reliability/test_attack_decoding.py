@@ -35,14 +35,13 @@ from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.objects.codec import MAXIMUM_ELEMENTS, decode, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.objects.operations import tools
-from trace_store.objects.validate import check_object
 from trace_store.odb.compression import Dictionary, compress, decompress
 from trace_store.odb.index_scan import IndexContent
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.loose import COMPRESSED
 from trace_store.odb.pack import COUNTS, FRAME, HEADER, MAGIC, VERSION
 from trace_store.odb.pack_index import HEADER as INDEX_HEADER
-from trace_store.odb.verify import PackVerifier
+from trace_store.odb.verify import PackVerifier, check_object
 from trace_store.oid import digest, hash_object
 from trace_store.providers.documents import parse_messages
 from trace_store.store.handle import Store

@@ -14,7 +14,7 @@ from trace_store.errors import (
     RenderError,
     RevisionNotFoundError,
 )
-from trace_store.importers.formats.claude_code.locations import project_name
+from trace_store.importers.formats.claude_code import project_name
 
 
 @pytest.fixture

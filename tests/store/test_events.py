@@ -33,10 +33,9 @@ from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ClosedError, InvalidInputError, StorageError
 from trace_store.files import Disk
 from trace_store.ident import FixedClock
-from trace_store.journal.events import MAXIMUM_EVENT_BYTES, Event
 from trace_store.journal.file import MAXIMUM_PASSING_BYTES
 from trace_store.journal.frames import EVENT, _frame, encode_void
-from trace_store.journal.tail import KEPT_JOURNALS
+from trace_store.journal.tail import KEPT_JOURNALS, MAXIMUM_EVENT_BYTES, Event
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode
 from trace_store.oid import ObjectId

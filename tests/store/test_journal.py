@@ -40,7 +40,7 @@ from trace_store.journal.frames import (
 )
 from trace_store.journal.journal import ROOM_BYTES
 from trace_store.journal.recovery import is_cut_off
-from trace_store.journal.ref_moves import RefMoves
+from trace_store.journal.snapshot import RefMoves
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode
 from trace_store.oid import ObjectId, hash_object

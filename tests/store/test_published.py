@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 from tests.store.support.histories import MAIN, append, codes, new_store, reopen
 from trace_store.errors import ConcurrencyError
 from trace_store.files import Disk
-from trace_store.journal.published import MAXIMUM_CHANGED, Published, Sealed, load, save
-from trace_store.journal.tip_table import TipTable, write_table
+from trace_store.journal.published import (
+    MAXIMUM_CHANGED,
+    Published,
+    Sealed,
+    TipTable,
+    load,
+    save,
+    write_table,
+)
 from trace_store.layout import Layout
 from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId, hash_object

@@ -25,7 +25,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import FormatError, InvalidRefNameError, StorageError
 from trace_store.files import Disk
 from trace_store.ident import FixedClock
-from trace_store.journal.ref_moves import RefFold
+from trace_store.journal.snapshot import RefFold
 from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trace_store.objects.message import Message
-from trace_store.providers.gemini.parse import GeminiCalls, message_from_gemini
+from trace_store.providers.gemini import GeminiCalls, message_from_gemini
 
 
 def messages_from_gemini(contents: list[dict[str, Any]], model: str = "") -> list[Message]:

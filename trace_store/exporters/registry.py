@@ -15,20 +15,20 @@ from trace_store.lazy_import import submodules
 
 GROUP = "trace_store.exporters"
 FORMS: dict[str, tuple[str, str]] = {
-    "anthropic": ("formats.anthropic", ".json"),
+    "anthropic": ("formats.requests:ANTHROPIC", ".json"),
     "atif": ("formats.atif", ".json"),
     "claude-code": ("formats.claude_code", ".jsonl"),
     "codex": ("formats.codex", ".jsonl"),
     "gemini": ("formats.gemini", ".jsonl"),
-    "gemini-contents": ("formats.gemini_contents", ".json"),
+    "gemini-contents": ("formats.requests:GEMINI_CONTENTS", ".json"),
     "html": ("html", ".html"),
     "langchain": ("formats.langchain", ".json"),
     "markdown": ("markdown", ".md"),
-    "openai": ("formats.openai", ".json"),
-    "openai-responses": ("formats.openai_responses", ".json"),
+    "openai": ("formats.requests:OPENAI", ".json"),
+    "openai-responses": ("formats.requests:OPENAI_RESPONSES", ".json"),
     "trace-json": ("formats.trace_json", ".json"),
 }
-"""Module and file suffix of each format."""
+"""Writer and file suffix of each format: a module, or a name in one, as in entry points."""
 _module = submodules("trace_store.exporters")
 
 
@@ -39,7 +39,9 @@ def writer_named(name: str) -> Writer:
         InvalidInputError: the format is unknown, or its package cannot be loaded.
     """
     if name in FORMS:
-        return cast(Writer, _module(FORMS[name][0]))
+        module, _, attribute = FORMS[name][0].partition(":")
+        found = _module(module)
+        return cast(Writer, getattr(found, attribute) if attribute else found)
     from importlib.metadata import entry_points  # only for formats of other packages
 
     for point in entry_points(group=GROUP, name=name):

@@ -175,9 +175,9 @@ def find_branch(store: Store, name: str) -> str:
             raise errors.DetachedHeadError("HEAD is detached: it is on no branch")
         return ref
     if name == "-":
-        name = refs.reflog_query.previous_branch(store.refs)
+        name = refs.reflog.previous_branch(store.refs)
     elif name.startswith("@{-") and name.endswith("}") and is_count(name[3:-1]):
-        name = refs.reflog_query.previous_branch(store.refs, count_of(name[3:-1]), name)
+        name = refs.reflog.previous_branch(store.refs, count_of(name[3:-1]), name)
     for full in (BRANCHES + name, "refs/" + name, name):
         if full.startswith(BRANCHES) and is_ref_name(full) and store.refs.read(full) is not None:
             return full

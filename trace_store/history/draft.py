@@ -11,11 +11,10 @@ from _collections_abc import Mapping  # the same class as in collections.abc, bu
 from trace_store import context, errors, history, providers
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
-from trace_store.objects.commit import Operation, read_commit
+from trace_store.objects.commit import Operation, check_operation, read_commit
 from trace_store.objects.content import ObjectCollector, bytes_of
 from trace_store.objects.message import Message, message_parts, store_message, store_parts
 from trace_store.objects.parts import Part
-from trace_store.objects.schema import check_operation
 from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False

@@ -11,13 +11,13 @@ from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import replace, value
 from trace_store.history.branches import find_branch, name_taken, short
-from trace_store.history.reflog import newest_first
 from trace_store.history.trash import keep_in_trash, keep_other_tips
 from trace_store.oid import is_full_id
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.log_messages import read_switch, switch_message
 from trace_store.refs.names import STAGED, TRASH, branch_ref
 from trace_store.revision import commits_among, tips_of_refs
+from trace_store.store.reflogs import newest_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def switch(store: Store, name: str, *, author: str) -> SwitchResult:
         AmbiguousRevisionError: the prefix matches several sessions.
     """
     if name == "-":
-        name = refs.reflog_query.previous_branch(store.refs)
+        name = refs.reflog.previous_branch(store.refs)
         if is_full_id(name):  # HEAD was detached
             return detach(store, name, author=author)
     return _move_head(store, find_branch(store, name), author=author)

@@ -27,7 +27,7 @@ from trace_store.importers.files import (
     is_folder,
     is_of_agent,
 )
-from trace_store.importers.formats.claude_code.locations import every_history
+from trace_store.importers.formats.claude_code import every_history
 from trace_store.importers.registry import format_failure, format_of, formats, is_built_in, suffixes
 from trace_store.importers.sniff import HEAD_BYTES, describe, read_head
 

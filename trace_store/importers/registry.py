@@ -50,12 +50,12 @@ BUILT_IN: tuple[Format, ...] = (
     atif.FORMAT,
     trail.FORMAT,
     agent_trace.FORMAT,
-    chats.rows.TRACE_JSON,
-    chats.rows.LANGCHAIN,
-    chats.rows.GEMINI_CONTENTS,
-    chats.rows.OPENAI_RESPONSES,
-    chats.rows.ANTHROPIC,
-    chats.rows.OPENAI,
+    chats.TRACE_JSON,
+    chats.LANGCHAIN,
+    chats.GEMINI_CONTENTS,
+    chats.OPENAI_RESPONSES,
+    chats.ANTHROPIC,
+    chats.OPENAI,
 )
 _BY_NAME = {format.NAME: format for format in BUILT_IN}
 _FUNCTIONS = ("sniff", "is_document", "histories", "plan", "resume")

@@ -4,7 +4,6 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.journal import events as events
     from trace_store.journal import recovery as recovery
     from trace_store.journal import tail as tail
 

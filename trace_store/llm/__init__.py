@@ -13,9 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.llm import contract as contract
     from trace_store.llm import dialogue as dialogue
+    from trace_store.llm import http as http
     from trace_store.llm import http_model as http_model
     from trace_store.llm import keys as keys
-    from trace_store.llm import retry as retry
     from trace_store.llm import settings as settings
     from trace_store.llm import settings_file as settings_file
 

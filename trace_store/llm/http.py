@@ -1,35 +1,44 @@
-"""HTTP requests with httpx, which is imported for the first one: to models, and to other services that the user names.
+"""HTTP requests and retries, with httpx, which is imported for the first one: to models and services of the user.
 
 Exceptions of httpx and their frames contain the request with its key. So they never leave this module: an error is
 created outside of the handler, and states only what happened and where. Redirects are not followed, and compression is
 off, because a short answer could expand to a long one.
+
+An error says whether a retry may help (`retryable`) and the minimum wait in seconds (`wait`). Waiting is injected, so
+that tests need not wait.
 """
 
 from __future__ import annotations
 
+import random
 import socket
 import ssl
+import threading
+import time
 from contextlib import suppress
 
 from trace_store import errors
 from trace_store.frozen import field, value
+from trace_store.ident import Clock
 from trace_store.llm.keys import Secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, TypeVar
 
     import httpx
 
     T = TypeVar("T")
 
-
 MAXIMUM_ANSWER_BYTES = 32 << 20
 CONNECT_SECONDS = 15
 _AGENT = "trace-store"
 _OPENED = (".connect_tcp.complete", ".start_tls.complete")
 """Events of httpcore that have the socket; TLS wraps it in another one."""
+FIRST_WAIT = 0.5
+LONGEST_WAIT = 30.0
+_DIGITS = 9
 
 
 @value
@@ -324,3 +333,98 @@ def _text(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise errors.ModelNonsenseError("the model's answer is not UTF-8") from None
+
+
+class Timing:
+    """The clock of a model client.
+
+    Attributes:
+        now: returns monotonic seconds.
+        sleep: waits for a number of seconds; None waits unless cancelled.
+        jitter: returns a factor from 0 to 1 for waits.
+        clock: the wall clock, for answers that name a time.
+    """
+
+    __slots__ = ("clock", "jitter", "now", "sleep")
+
+    def __init__(
+        self,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] | None = None,
+        jitter: Callable[[], float] = random.random,
+        clock: Clock | None = None,
+    ) -> None:
+        self.now = now
+        self.sleep = sleep
+        self.jitter = jitter
+        self.clock = clock or Clock()
+
+    def alarm(self, seconds: float, action: Callable[[], None]) -> Callable[[], None]:
+        """Call a function after a number of seconds; return a function that cancels this."""
+        timer = threading.Timer(seconds, action)
+        timer.daemon = True
+        timer.start()
+        return timer.cancel
+
+
+def with_retries(
+    attempt: Callable[[], T],
+    *,
+    attempts: int,
+    seconds: float,
+    timing: Timing,
+    sleep: Callable[[float], None],
+) -> T:
+    """Return the result of the first attempt that succeeds.
+
+    Args:
+        attempt: called again while its error is `retryable`.
+        attempts: maximum number of calls.
+        seconds: time limit for everything; a longer wait is not started.
+        timing: the clock.
+        sleep: waits.
+
+    Raises:
+        ModelError: the last error, with the number of `attempts`.
+    """
+    end = timing.now() + seconds
+    number = 1
+    while True:
+        try:
+            return attempt()
+        except errors.ModelError as error:
+            failure = error
+        failure.data["attempts"] = number
+        if number >= attempts or not failure.data.get("retryable"):
+            break
+        wait = _wait(failure, number, timing)
+        if timing.now() + wait > end:
+            break
+        sleep(wait)
+        number += 1
+    raise failure
+
+
+def _wait(failure: errors.ModelError, number: int, timing: Timing) -> float:
+    asked = failure.data.get("wait")
+    if isinstance(asked, float):
+        return asked
+    return timing.jitter() * min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(number - 1, 16))
+
+
+def retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
+    """Return the wait in seconds that a server requests as a number or date, or None."""
+    told = headers.get("retry-after", "").strip()
+    whole, _, part = told.partition(".")
+    if whole.isascii() and whole.isdecimal() and len(whole) <= _DIGITS:
+        return float(f"{whole}.{part}" if part.isascii() and part.isdecimal() else whole)
+    if not told:
+        return None
+    from email.utils import parsedate_to_datetime  # which few servers ask for
+
+    try:
+        moment = parsedate_to_datetime(told).timestamp()
+    except (ValueError, TypeError, OverflowError, OSError, IndexError):
+        return None
+    return max(0.0, moment - clock.now() / 1000)

@@ -9,12 +9,18 @@ import json
 
 from trace_store import errors
 from trace_store.frozen import replace
-from trace_store.llm.apis import FORMS
-from trace_store.llm.apis.form import failure_of, parsed
+from trace_store.llm.apis import FORMS, failure_of, parsed
 from trace_store.llm.contract import check_text
-from trace_store.llm.http import Connection, Peer, RequestConnections, events
+from trace_store.llm.http import (
+    Connection,
+    Peer,
+    RequestConnections,
+    Timing,
+    events,
+    retry_after,
+    with_retries,
+)
 from trace_store.llm.keys import masked
-from trace_store.llm.retry import Timing, retry_after, with_retries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

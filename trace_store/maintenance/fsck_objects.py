@@ -9,8 +9,7 @@ from trace_store.files import MAXIMUM_READ_BYTES, files_below, read_file
 from trace_store.frozen import value
 from trace_store.journal.file import FAILED, JournalFile, open_journal
 from trace_store.journal.frames import END
-from trace_store.journal.ref_moves import RefMoves
-from trace_store.journal.snapshot import journal_numbers
+from trace_store.journal.snapshot import RefMoves, journal_numbers
 from trace_store.objects.codec import (
     BLOB,
     COMMIT,

@@ -16,8 +16,7 @@ import sys
 from time import monotonic, sleep
 
 from trace_store import errors, maintenance
-from trace_store.files import APPEND, CREATE
-from trace_store.os_errors import failure
+from trace_store.files import APPEND, CREATE, failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from trace_store.files import read_file
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.maintenance.fsck_objects import ERROR, WARNING, Finding
 from trace_store.maintenance.reachability import UNREADABLE, find_roots
-from trace_store.objects.validate import is_truncated
 from trace_store.odb import compression
 from trace_store.odb.loose import COMPRESSED, HEAD_BYTES, RAW
+from trace_store.odb.verify import is_truncated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

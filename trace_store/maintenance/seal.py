@@ -16,7 +16,7 @@ from trace_store import errors, journal, maintenance
 from trace_store.frozen import value
 from trace_store.journal.frames import END
 from trace_store.journal.published import save, stamp_of
-from trace_store.journal.ref_moves import RefMoves
+from trace_store.journal.snapshot import RefMoves
 from trace_store.maintenance.consolidate import (
     ALWAYS_CONSOLIDATE_BYTES,
     choose_packs,

@@ -12,8 +12,7 @@ from typing import Any
 
 from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolResult
-from trace_store.providers.anthropic import PROVIDER as ANTHROPIC
-from trace_store.providers.anthropic.parse import (
+from trace_store.providers.anthropic import (
     KEPT_BLOCKS,
     READ_BLOCKS,
     anthropic_part,
@@ -21,6 +20,7 @@ from trace_store.providers.anthropic.parse import (
     is_response,
     source_image,
 )
+from trace_store.providers.anthropic import PROVIDER as ANTHROPIC
 from trace_store.providers.fields import (
     UNREAD,
     closest,
@@ -34,9 +34,9 @@ from trace_store.providers.fields import (
     wrong,
 )
 from trace_store.providers.foreign import familiar_block, familiar_message
+from trace_store.providers.openai_chat import KEPT_BLOCKS as OPENAI_BLOCKS
 from trace_store.providers.openai_chat import PROVIDER as OPENAI
-from trace_store.providers.openai_chat.parse import KEPT_BLOCKS as OPENAI_BLOCKS
-from trace_store.providers.openai_chat.parse import function_call, image_link, tool_calls
+from trace_store.providers.openai_chat import function_call, image_link, tool_calls
 
 TEXT_BLOCKS = frozenset({"input_text", "output_text", "text"})
 _IMAGE_BLOCKS = frozenset({"image", "image_url", "input_image"})

@@ -22,10 +22,10 @@ from trace_store.objects.parts import Text
 from trace_store.providers.chat import content_parts, message_from_chat
 from trace_store.providers.fields import mapping, wrong
 from trace_store.providers.foreign import familiar_message
-from trace_store.providers.gemini.parse import GeminiCalls, message_from_gemini
-from trace_store.providers.langchain.parse import is_langchain, message_from_langchain
+from trace_store.providers.gemini import GeminiCalls, message_from_gemini
+from trace_store.providers.langchain import is_langchain, message_from_langchain
 from trace_store.providers.lossless import FORMAT, parse, parse_message
-from trace_store.providers.openai_responses.parse import place_items
+from trace_store.providers.openai_responses import place_items
 from trace_store.providers.wire import parse_json
 
 # Keys of responses, and keys of messages and items.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from trace_store import errors, providers
 from trace_store.gc_pause import paused
-from trace_store.providers import anthropic, gemini, openai_chat, openai_responses
 from trace_store.providers.values import Options, Renderable, Rendered, Renderer, Repairs
 
 TYPE_CHECKING = False
@@ -23,14 +22,14 @@ MESSAGE_LISTS = ("messages", "input", "contents")
 RENDERERS = {
     renderer.name: renderer
     for renderer in (
-        Renderer("anthropic", 3, lambda *given: anthropic.render.render_anthropic(*given)),
-        Renderer("gemini", 2, lambda *given: gemini.render.render_gemini(*given)),
+        Renderer("anthropic", 3, lambda *given: providers.anthropic.render_anthropic(*given)),
+        Renderer("gemini", 2, lambda *given: providers.gemini.render_gemini(*given)),
         Renderer("json", 1, lambda *given: providers.lossless.render_lossless(*given)),
-        Renderer("openai", 3, lambda *given: openai_chat.render.render_openai_chat(*given)),
+        Renderer("openai", 3, lambda *given: providers.openai_chat.render_openai_chat(*given)),
         Renderer(
             "openai-responses",
             2,
-            lambda *given: openai_responses.render.render_openai_responses(*given),
+            lambda *given: providers.openai_responses.render_openai_responses(*given),
         ),
         Renderer("text", 2, lambda *given: providers.plain_text.render_text(*given)),
     )

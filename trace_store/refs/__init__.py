@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from trace_store.refs import log_messages as log_messages
     from trace_store.refs import names as names
     from trace_store.refs import reflog as reflog
-    from trace_store.refs import reflog_query as reflog_query
     from trace_store.refs import rewind_guard as rewind_guard
     from trace_store.refs import summary as summary
     from trace_store.refs import upstreams as upstreams

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
     from trace_store.ident import Clock
     from trace_store.journal.journal import Journal
-    from trace_store.journal.ref_moves import RefFold
+    from trace_store.journal.snapshot import RefFold
     from trace_store.layout import Layout
 
 ATTEMPTS = 5

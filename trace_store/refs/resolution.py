@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trace_store.contracts import ObjectReader, RefEdit
-    from trace_store.journal.ref_moves import RefFold
+    from trace_store.journal.snapshot import RefFold
     from trace_store.oid import ObjectId
 
 _MEMORY = 256

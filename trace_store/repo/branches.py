@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_store import checkpoints, errors, history, merge, repo, revision
+from trace_store import checkpoints, errors, history, merge, repo, revision, store
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES, FORKS, TRASH
@@ -344,5 +344,5 @@ class Branches:
         """
         check_count(limit=limit)
         self._store.check_open()
-        ref = history.reflog.find_log(self._store, name)
-        return [*islice(history.reflog.newest_first(self._store, ref), limit)]
+        ref = store.reflogs.find_log(self._store, name)
+        return [*islice(store.reflogs.newest_first(self._store, ref), limit)]

@@ -278,7 +278,7 @@ class Transcripts:
         names: Sequence[Revision] = sessions
         if not sessions:
             names = [name for name, _ in self._handle.store.refs.iterate(BRANCHES)]
-        page, pages = exporters.html.index, []
+        page, pages = exporters.html.page, []
         for count, name in enumerate(names, 1):
             session = self.read(name, hidden=hidden)
             exported = exporters.html.write(session)

@@ -12,8 +12,7 @@ from collections import deque
 from itertools import takewhile
 
 from trace_store import errors
-from trace_store.journal.events import REF, Event
-from trace_store.journal.tail import JournalTail
+from trace_store.journal.tail import REF, Event, JournalTail
 from trace_store.refs.head import NAME
 from trace_store.store.reflogs import all_logs
 

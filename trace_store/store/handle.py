@@ -247,8 +247,8 @@ class Store:
             StorageError: the disk failed.
             ClosedError: the handle is closed.
         """
-        event = journal.events.Event(kind, data, self.clock.now(), author)
-        frame = journal.events.encode(event)
+        event = journal.tail.Event(kind, data, self.clock.now(), author)
+        frame = journal.tail.encode(event)
         with self.mutex:
             self.check_open()
             self.journal.emit(frame)

@@ -22,13 +22,13 @@ from trace_cli.plumbing.contents import json_line
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
 from trace_store.ident import format_time, parse_moment
-from trace_store.journal.events import REF
+from trace_store.journal.tail import REF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.journal.events import Event
+    from trace_store.journal.tail import Event
 
 ABSENT = "0" * 64
 

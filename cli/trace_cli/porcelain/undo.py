@@ -15,6 +15,7 @@ from trace_store.oid import is_full_id
 from trace_store.refs.log_messages import UNDO, read_join, split_undo
 from trace_store.repo import records
 from trace_store.repo.repository import Repo
+from trace_store.store.reflogs import find_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
     The reflog is local to this working copy. All commands accept `HEAD@{2}` for the position two moves ago.
     """
     with opened(invocation) as repo:
-        full = history.reflog.find_log(repo.store, name)
+        full = find_log(repo.store, name)
         for number, entry in enumerate(repo.branches.reflog(full, limit=limit)):
             if as_json:
                 record = {

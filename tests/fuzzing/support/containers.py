@@ -17,7 +17,7 @@ from trace_store.bundles.verify import verify_bundle
 from trace_store.files import Disk
 from trace_store.journal.file import JournalFile
 from trace_store.journal.frames import FIRST_PASSING, HEADER_BYTES, SEED, Frame, scan
-from trace_store.journal.ref_moves import RefMoves
+from trace_store.journal.snapshot import RefMoves
 from trace_store.objects.codec import encode_blob
 from trace_store.odb.compression import Dictionary, compress
 from trace_store.odb.index_scan import IndexContent

@@ -25,7 +25,7 @@ from trace_store.context.compile_index import (
 )
 from trace_store.objects import codec, mini_msgpack
 from trace_store.objects.commit import Commit, Tag, parents_of
-from trace_store.objects.validate import check_object
+from trace_store.odb.verify import check_object
 
 Refused = errors.CorruptObjectError
 _PATCH = struct.Struct("<HB")

@@ -19,8 +19,7 @@ from trace_store.context.repair.faults import (
 )
 from trace_store.context.repair.working_copy import Item, WorkingCopy
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.anthropic import PROVIDER
-from trace_store.providers.anthropic.render import NOWHERE
+from trace_store.providers.anthropic import NOWHERE, PROVIDER
 from trace_store.providers.media import (
     anthropic_images,
     block_fault,

@@ -16,8 +16,7 @@ from trace_store.context.repair.faults import (
 )
 from trace_store.context.repair.working_copy import Item, WorkingCopy
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.anthropic import PROVIDER
-from trace_store.providers.anthropic.render import THINKING
+from trace_store.providers.anthropic import PROVIDER, THINKING
 from trace_store.providers.media import opaque_block
 from trace_store.providers.validity import Place, maker, pair, standing
 from trace_store.providers.values import EMPTY_MESSAGE, MOVED_RESULT, ORPHAN_CALL, TOOL_WITHOUT_CALL

@@ -40,16 +40,16 @@ from trace_store.exporters.lossy.drafts import (
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time
-from trace_store.importers.formats.claude_code.locations import project_name
+from trace_store.importers.formats.claude_code import project_name
 from trace_store.importers.formats.claude_code.records import SYNTHETIC_MODEL, is_harness_text
 from trace_store.importers.json_records import compact
 from trace_store.objects.content import bytes_of
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.anthropic import PROVIDER
-from trace_store.providers.anthropic.render import (
+from trace_store.providers.anthropic import (
     ASSISTANT_ONLY,
     IN_RESULTS_ONLY,
     NOWHERE,
+    PROVIDER,
     RESULT_BLOCKS,
     THINKING,
     USER_ONLY,

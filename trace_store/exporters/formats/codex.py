@@ -35,14 +35,14 @@ from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.frozen import replace
 from trace_store.ident import format_time
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.formats.codex.rollouts import is_scaffolding, messages_of
+from trace_store.importers.formats.codex import is_scaffolding, messages_of
 from trace_store.objects.message import ROLES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.chat import block_part
 from trace_store.providers.fields import opaque
-from trace_store.providers.openai_responses import PROVIDER
-from trace_store.providers.openai_responses.render import (
+from trace_store.providers.openai_responses import (
     FRAMES,
+    PROVIDER,
     call_item,
     frame_of,
     input_text,

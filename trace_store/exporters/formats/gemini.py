@@ -31,12 +31,19 @@ from trace_store.exporters.lossy.drafts import (
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time
-from trace_store.importers.formats.gemini.messages import parse_content
+from trace_store.importers.formats.gemini import parse_content
 from trace_store.importers.json_records import compact
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import sha256_hex
-from trace_store.providers.gemini.parse import GeminiCalls, gemini_parts
-from trace_store.providers.gemini.render import MEDIA, MODEL_ONLY, own_part, refer, response_part
+from trace_store.providers.gemini import (
+    MEDIA,
+    MODEL_ONLY,
+    GeminiCalls,
+    gemini_parts,
+    own_part,
+    refer,
+    response_part,
+)
 from trace_store.providers.media import gemini_media
 from trace_store.providers.tools import call_id, gemini_tool_name
 from trace_store.providers.wire import parse_object, scrub, to_bytes

@@ -21,8 +21,7 @@ from trace_store.exporters.lossy.drafts import (
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.objects.message import ROLES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.langchain.parse import message_from_langchain
-from trace_store.providers.langchain.render import block_form, langchain_message
+from trace_store.providers.langchain import block_form, langchain_message, message_from_langchain
 from trace_store.providers.wire import marked, to_bytes
 
 NAME = "langchain"

@@ -7,25 +7,17 @@ network, and allows the style sheet by hash and inline images.
 from __future__ import annotations
 
 from trace_store.exporters.contract import Exported, ExportSession, Losses, file_name
-from trace_store.exporters.html.page import page_of
-from trace_store.lazy_import import submodules
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.exporters.html import index as index
-    from trace_store.exporters.html import page as page
+from trace_store.exporters.html import page
 
 NAME = "html"
 SUFFIX = ".html"
 SHOWS_HIDDEN = True
 
-__all__ = ["NAME", "SHOWS_HIDDEN", "SUFFIX", "write"]
-
-__getattr__ = submodules(__name__)
+__all__ = ["NAME", "SHOWS_HIDDEN", "SUFFIX", "page", "write"]
 
 
 def write(session: ExportSession) -> Exported:
     """Return the page; see `contract.Writer`."""
     losses = Losses()
-    chunks = [chunk.encode("utf-8") for chunk in page_of(session, losses)]
+    chunks = [chunk.encode("utf-8") for chunk in page.page_of(session, losses)]
     return Exported(chunks, losses.found(), file_name(session, SUFFIX))

@@ -1,17 +1,17 @@
-"""Page around the messages: head, title, facts, outline.
+"""Pages: a session's head, title, facts and outline around its messages, and the index of several sessions.
 
 The content security policy names the style sheet by hash. After a change of `style.css`, update STYLE_HASH; a test
-checks it.
+checks it. The policy of the index allows only the search script, by hash. Nothing is fetched.
 """
 
 from __future__ import annotations
 
 import functools
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trace_store.errors import StorageError
-from trace_store.exporters.contract import ExportSession, Losses, Turn
+from trace_store.exporters.contract import Exported, ExportSession, Losses, Turn
 from trace_store.exporters.html.markup import Markup, concat, element, plain, preformatted
 from trace_store.exporters.html.messages import Messages, anchor
 from trace_store.exporters.overview import (
@@ -24,8 +24,9 @@ from trace_store.exporters.overview import (
     session_facts,
     title_of,
 )
+from trace_store.frozen import value
 from trace_store.objects.parts import Reasoning
-from trace_store.oid import ObjectId
+from trace_store.oid import ObjectId, sha256_base64
 
 STYLE = "style.css"
 STYLE_HASH = "sha256-2yynmfZtLOCus4Yg0YkNs2mAWz6zywchGSP9P5eehzQ="
@@ -41,6 +42,18 @@ POLICY = "; ".join(
 OUTLINE_CHARACTERS = 80
 MADE_BY = b'<meta name="generator" content="Trace">'
 """Marks a page that a later export may overwrite."""
+FILE_NAME = "index.html"
+SCRIPT = """
+const box = document.querySelector("input[type=search]");
+box.addEventListener("input", () => {
+  const words = box.value.toLowerCase().split(/\\s+/).filter(Boolean);
+  const holds = (e) => words.every((w) => e.textContent.toLowerCase().includes(w));
+  for (const section of document.querySelectorAll("section")) {
+    section.hidden = !holds(section);
+    for (const li of section.querySelectorAll("li")) li.hidden = words.length > 0 && !holds(li);
+  }
+});
+"""
 
 
 def page_of(session: ExportSession, losses: Losses) -> Iterator[str]:
@@ -150,3 +163,66 @@ def _filters(session: ExportSession) -> Iterator[Markup]:
         element("label", element("input", type="checkbox", id="show-marks"), "Markdown marks")
     )
     yield element("div", *switches, class_="switches")
+
+
+@value
+class IndexEntry:
+    """A session on the index page.
+
+    Attributes:
+        session: the session.
+        file: name of its page in the same folder.
+    """
+
+    session: ExportSession
+    file: str
+
+
+def index_page(entries: Iterable[IndexEntry]) -> Exported:
+    """Return the index page, most recent session first."""
+    ordered = sorted(entries, key=lambda each: -_end(each.session))
+    return Exported([chunk.encode() for chunk in _page(ordered)], (), FILE_NAME)
+
+
+def _page(entries: list[IndexEntry]) -> Iterator[str]:
+    title = count_noun(len(entries), "session")
+    policy = f"{POLICY}; script-src 'sha256-{sha256_base64(SCRIPT.encode())}'"
+    yield f'<!doctype html>\n<html lang="en">\n{head(title, policy)}\n<body>\n'
+    search = element(
+        "input", type="search", placeholder="Search titles and prompts", autofocus=True
+    )
+    yield element("header", element("h1", title), search, class_="top") + "\n<main>\n"
+    for entry in entries:
+        yield _section(entry) + "\n"
+    yield f"</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+
+
+def _section(entry: IndexEntry) -> Markup:
+    session = entry.session
+    facts = dict(session_facts(session))
+    details = [facts[name] for name in ("agent", "model", "folder", "time") if facts.get(name)]
+    details.append(count_noun(len(session.turns), "message"))
+    prompts = [
+        element(
+            "li",
+            element(
+                "a",
+                excerpt(turn.message.text, 3 * OUTLINE_CHARACTERS),
+                href=f"{entry.file}#{anchor(turn)}",
+            ),
+        )
+        for turn in session.turns
+        if is_prompt(turn)
+    ]
+    link = element("a", title_of(session), href=entry.file)
+    return element(
+        "section",
+        element("h2", link, class_="role"),
+        element("p", " · ".join(details), class_="kicker"),
+        element("ol", *prompts),
+        class_="session",
+    )
+
+
+def _end(session: ExportSession) -> int:
+    return max((turn.time for turn in session.turns), default=0)

@@ -25,7 +25,7 @@ from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, Tool
 from trace_store.providers.chat import block_part
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.fields import damage_kept
-from trace_store.providers.gemini.parse import GeminiCalls, gemini_parts
+from trace_store.providers.gemini import GeminiCalls, gemini_parts
 from trace_store.providers.media import ERROR_LINE, split_image, system_text
 from trace_store.providers.rendering import MESSAGE_LISTS, render
 from trace_store.providers.validity import Place, last_model, pair

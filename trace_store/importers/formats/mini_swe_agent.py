@@ -28,8 +28,8 @@ from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Turn
 from trace_store.objects.message import Message
-from trace_store.providers.gemini.parse import GeminiCalls
-from trace_store.providers.openai_responses.parse import messages_from_responses
+from trace_store.providers.gemini import GeminiCalls
+from trace_store.providers.openai_responses import messages_from_responses
 from trace_store.transcripts.records import Record
 
 NAME = "mini-swe-agent"

@@ -7,8 +7,7 @@ import threading
 
 from trace_store import errors
 from trace_store.ident import Clock
-from trace_store.llm.http import Connection, Peer, RequestConnections
-from trace_store.llm.retry import retry_after
+from trace_store.llm.http import Connection, Peer, RequestConnections, retry_after
 from trace_store.llm.settings import is_private, proxy_for
 from trace_store.llm.settings_file import checked_key, checked_url
 from trace_store.trajectories.tasks.record import MAXIMUM_ANSWER_BYTES

@@ -54,10 +54,10 @@ from trace_store.objects.parts import Text, ToolResult
 from trace_store.oid import digest
 from trace_store.providers.chat import content_parts
 from trace_store.providers.foreign import ROLE_NAMES
-from trace_store.providers.gemini.parse import GeminiCalls, message_from_gemini
-from trace_store.providers.langchain.parse import message_from_langchain
+from trace_store.providers.gemini import GeminiCalls, message_from_gemini
+from trace_store.providers.langchain import message_from_langchain
 from trace_store.providers.lossless import parse_message
-from trace_store.providers.openai_responses.parse import messages_from_responses, place_responses
+from trace_store.providers.openai_responses import messages_from_responses, place_responses
 from trace_store.transcripts.records import Record
 
 LISTS = (*PROMPT_KEYS, *ANSWER_KEYS)

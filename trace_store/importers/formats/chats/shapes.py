@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trace_store.providers.foreign import familiar_message
-from trace_store.providers.langchain.parse import is_langchain
+from trace_store.providers.langchain import is_langchain
 from trace_store.providers.lossless import FORMAT as TRACE_FORMAT
 
 TRACE, LANGCHAIN, GEMINI = "trace-json", "langchain", "gemini-contents"

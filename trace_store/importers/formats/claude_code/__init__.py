@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
+import string
 from typing import Any
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.decode import ReadAt
-from trace_store.importers.formats.claude_code.locations import SUFFIXES, claude_code_history
+from trace_store.importers.files import files_in
 from trace_store.importers.formats.claude_code.plan import ClaudeCodePlan
 
 __all__ = ["NAME", "SUFFIXES", "histories", "is_document", "plan", "resume", "sniff"]
-
 NAME = "claude-code"
-
 _MARKS = (b'"parentUuid"', b'"leafUuid"', b'"isSidechain"', b'"isSnapshotUpdate"')
-
 # Qwen Code writes the same records with Gemini contents.
 _OF_GEMINI = re.compile(rb'"message"\s*:\s*{\s*"role"\s*:\s*"(?:user|model)"\s*,\s*"parts"')
+SUFFIXES = (".jsonl",)
+MAXIMUM_NAME_CHARACTERS = 200
+"""Claude Code truncates longer folder names and adds a hash that differs between builds."""
+_KEPT = frozenset(string.ascii_letters + string.digits)
 
 
 def sniff(head: bytes) -> bool:
@@ -46,3 +49,44 @@ def plan(name: str, read_at: ReadAt) -> ClaudeCodePlan:
 def resume(name: str, read_at: ReadAt, saved: Any) -> ClaudeCodePlan:
     """Resume a saved plan; see `contract.Format`."""
     return ClaudeCodePlan.load(name, read_at, saved)
+
+
+def claude_code_history(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
+    """Return the transcripts of a project's sessions and subagents, sorted.
+
+    Args:
+        environment: locates Claude Code's files.
+        project_dir: the project folder.
+        disk: the file access to use.
+    """
+    if not environment.claude_dir:
+        return []
+    projects = os.path.join(environment.claude_dir, "projects")
+    names, _ = disk.scan(projects)
+    paths: list[str] = []
+    wanted = {project_name(path) for path in (project_dir, os.path.realpath(project_dir))}
+    for name in names:
+        if any(_is_folder_of(name, project) for project in wanted):
+            paths += files_in(os.path.join(projects, name), disk, SUFFIXES)
+    return paths
+
+
+def every_history(environment: Environment, disk: Disk) -> list[str]:
+    """Return the transcripts of all projects, sorted within each."""
+    if not environment.claude_dir:
+        return []
+    return files_in(os.path.join(environment.claude_dir, "projects"), disk, SUFFIXES)
+
+
+def project_name(path: str) -> str:
+    """Return Claude Code's folder name of a project: other characters become dashes."""
+    # JavaScript counts characters beyond the basic plane twice.
+    return "".join(
+        c if c in _KEPT else "-" if ord(c) < 0x10000 else "--" for c in os.path.abspath(path)
+    )
+
+
+def _is_folder_of(name: str, project: str) -> bool:
+    if len(project) <= MAXIMUM_NAME_CHARACTERS:
+        return name == project
+    return name.startswith(project[:MAXIMUM_NAME_CHARACTERS])

@@ -16,14 +16,17 @@ from trace_store.frozen import value
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage, Skip
 from trace_store.importers.decode import Line
 from trace_store.importers.documents import read_document
-from trace_store.importers.formats.opencode.dump import ROW, TABLE, rows_of
-from trace_store.importers.formats.opencode.locations import TABLES, is_dump
 from trace_store.importers.formats.opencode.messages import MessageStep, steps_of
 from trace_store.importers.formats.opencode.rows import (
+    ROW,
+    TABLE,
+    TABLES,
     Row,
     in_order,
+    is_dump,
     message_info,
     part_of,
+    rows_of,
     session_info,
 )
 from trace_store.importers.json_records import records_of

@@ -1,7 +1,7 @@
-"""Reader of Codex rollouts.
+"""Codex: rollouts of OpenAI's agent, one record a line, of all builds since 2025.
 
-Invariant: pure. Response items make the context; events tell about usage, rewound turns and subagents. One API
-response is delimited as follows:
+Invariant: reading is pure. Response items make the context; events tell about usage, rewound turns and subagents.
+One API response is delimited as follows:
 
 - Consecutive assistant items are one response, also calls after outputs if the file marks the ends of responses
   (some builds write each call with its output). A second `message` in a row is another response.
@@ -9,27 +9,36 @@ response is delimited as follows:
   before it, or the next one's if that already had usage.
 
 Ids are UUIDs that start with a 48 bit timestamp.
+
+Invariant: detection reads only the first lines of a file.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError
+from trace_store.files import Disk
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage
+from trace_store.importers.files import files_in
 from trace_store.importers.parts import opaque, ref_component, storable_name, time_of, usage_counts
+from trace_store.importers.sniff import first_records, is_below, read_head
+from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Compaction, DocumentReader, Event, Rewind, Turn, UsageReport
 from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import digest
 from trace_store.providers.chat import TEXT_BLOCKS
-from trace_store.providers.openai_responses.parse import message_of_item, place_responses
-from trace_store.providers.openai_responses.render import FRAMES
+from trace_store.providers.openai_responses import FRAMES, message_of_item, place_responses
 from trace_store.transcripts.records import Record
 
+SUFFIXES = (".json", ".jsonl", ".jsonl.zst")
 PROVIDER = "openai"
 CALLS = frozenset({"custom_tool_call", "function_call", "local_shell_call"})
 OUTPUTS = frozenset({"custom_tool_call_output", "function_call_output", "local_shell_call_output"})
@@ -39,7 +48,6 @@ _JSON_OUTPUT = '{"output"'
 """Start of an output that may say whether the call failed."""
 SHELL = "local_shell"
 """Tool name of calls of OpenAI's own shell, which have none."""
-
 SCAFFOLDING = (
     *("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<INSTRUCTIONS>"),
     *("<permissions instructions>", "<collaboration_mode>", "<multi_agent_mode>", "<app-context>"),
@@ -47,12 +55,25 @@ SCAFFOLDING = (
     *("<recommended_plugins>", "<turn_aborted>", "<subagent_notification>", "<user_action>"),
 )
 """Prefixes of user text that Codex inserts and the model sees."""
-
 _CALL_FIELDS = {"function_call": ("arguments", "json"), "custom_tool_call": ("input", "text")}
 _RESULT_TYPES = frozenset({"custom_tool_call_output", "function_call_output"})
 _SPEAKERS = frozenset({"assistant", "developer", "system", "user"})
 _FRAMES = {kind: frozenset(names) for kind, names in FRAMES.items()}
 _NONE: tuple[object, ...] = (None, [])
+FOLDERS = ("sessions", "archived_sessions")
+ROLLOUT_SUFFIXES = (".jsonl", ".jsonl.zst")
+"""Codex compresses rollouts after some days."""
+RECORDS = 5
+"""Records to read; enough to detect the format and the folder of a session of early 2025."""
+_ENVELOPES = frozenset(
+    {
+        *("compacted", "event_msg", "inter_agent_communication_metadata", "response_item"),
+        *("session_meta", "turn_context", "world_state"),
+    }
+)
+_ITEMS = CALLS | OUTPUTS | {"message", "reasoning"}
+_LONG_LINE = re.compile(rb'\{"timestamp":"[^"]*","type":"session_meta","payload":\{')
+_WORKED_IN = re.compile(r"<cwd>([^<]+)</cwd>|Current working directory: (\S+)")
 
 
 def message_of(item: Mapping[str, Any], model: str) -> PlannedMessage:
@@ -250,7 +271,6 @@ NAME = "codex"
 _sorted = json.JSONEncoder(sort_keys=True).encode
 RESPONSE = "response"
 RESULTS = "results"
-
 # State without an open response.
 _NOTHING_OPEN = {"open": False, "outputs": False, "last": "", "pending": {}}
 
@@ -487,3 +507,71 @@ def _time(value: object) -> int | None:
 def _is_uuid(text: str) -> bool:
     groups = text.split("-")
     return tuple(map(len, groups)) == _GROUPS and all(_HEX.issuperset(group) for group in groups)
+
+
+def recognises(head: bytes) -> bool:
+    """Return True if the first bytes are a rollout."""
+    if reads_document(head) or _LONG_LINE.match(head):
+        return True
+    records = first_records(head, RECORDS)
+    return bool(records) and (_is_envelope(records[0]) or _is_bare(records))
+
+
+def reads_document(head: bytes) -> bool:
+    """Return True if a file is a rollout of the first builds, one JSON document."""
+    start = head[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return start[:1] == b"{" and b'"items"' in start and start[1:].lstrip().startswith(b'"session"')
+
+
+def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
+    """Return the rollouts whose session started in a project's folder or below."""
+    if not environment.codex_dir:
+        return []
+    paths: list[str] = []
+    for folder in FOLDERS:
+        for path in files_in(os.path.join(environment.codex_dir, folder), disk, ROLLOUT_SUFFIXES):
+            if os.path.basename(path).startswith("rollout-"):
+                records = first_records(read_head(disk, path), RECORDS)
+                if is_below(_worked_in(records), project_dir):
+                    paths.append(path)
+    return paths
+
+
+def _worked_in(records: list[dict[str, Any]]) -> str:
+    """Return the folder where a session started, from its first records."""
+    for record in records:
+        payload = record.get("payload")
+        if isinstance(payload, dict) and isinstance(payload.get("cwd"), str):
+            return str(payload["cwd"])
+        content = record.get("content")
+        for block in content if isinstance(content, list) else ():
+            text = block.get("text") if isinstance(block, dict) else None
+            match = _WORKED_IN.search(text) if isinstance(text, str) else None
+            if match is not None:
+                return match[1] or match[2]
+    return ""
+
+
+def _is_envelope(record: dict[str, Any]) -> bool:
+    kind = record.get("type")
+    return isinstance(kind, str) and kind in _ENVELOPES and isinstance(record.get("payload"), dict)
+
+
+def _is_bare(records: list[dict[str, Any]]) -> bool:
+    """Return True for records of builds that write bare items after a header."""
+    first, *rest = records
+    header = {"id", "timestamp"} <= first.keys() and not {"type", "role"} & first.keys()
+    if not header:
+        return "record_type" in first and not {"type", "role"} & first.keys()
+    return (
+        "instructions" in first
+        or "git" in first
+        or any("record_type" in record or _is_item(record.get("type")) for record in rest)
+    )
+
+
+def _is_item(kind: Any) -> bool:
+    return isinstance(kind, str) and kind in _ITEMS
+
+
+FORMAT = TurnFormat(NAME, SUFFIXES, recognises, CodexReader, reads_document, finds)

@@ -1,4 +1,11 @@
-"""Renderer of OpenAI chat completions: `{"messages": [...], "tools": [...]}`.
+"""OpenAI's chat completions, and compatible APIs.
+
+Reading: calls and image links.
+
+Invariant: a block without a part type in Trace is kept verbatim, as an opaque part of provider "openai". The message
+around it is read by `providers.chat`, because many programs mix blocks of OpenAI and Anthropic.
+
+Requests: `{"messages": [...], "tools": [...]}`.
 
 Invariant: each turn of `validity.arrange` becomes one message, followed by one tool message for each of its calls.
 
@@ -19,9 +26,12 @@ Invariant: each turn of `validity.arrange` becomes one message, followed by one 
 
 from __future__ import annotations
 
-from trace_store.objects.parts import Image, Opaque, Text, ToolCall
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
+from trace_store.providers.fields import dump, parts_of_each, required, wrong
 from trace_store.providers.media import ERROR_LINE, image_url, left_out_code, opaque_block
-from trace_store.providers.openai_chat import PROVIDER
 from trace_store.providers.tools import (
     OPENAI_NAME_LIMIT,
     add_tools,
@@ -45,11 +55,22 @@ from trace_store.providers.writers import InputWriter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
-
+PROVIDER = "openai"
+CANNOT_CARRY = (
+    "reasoning",
+    "error-flag",
+    "split-calls",
+    "calls-last",
+    "results-apart",
+)
+"""Losses besides `values.LOST_EVERYWHERE`; codes of `values.LOST_BY_DESIGN`."""
 ID_LIMIT = 40
 USER_BLOCKS = frozenset({"file", "image_url", "input_audio"})
 ASSISTANT_BLOCKS = frozenset({"refusal"})
+KEPT_BLOCKS = frozenset(
+    {"file", "image_url", "input_audio", "input_file", "input_image", "refusal"}
+)
+"""Block types of chat completions and Responses kept verbatim; images only without a link."""
 
 
 def render_openai_chat(
@@ -203,3 +224,47 @@ def _marked_as_error(texts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not texts:
         return [_text_part(ERROR_LINE)]
     return [_text_part(f"{ERROR_LINE}\n{texts[0]['text']}"), *texts[1:]]
+
+
+def tool_calls(calls: object, where: str) -> list[Part]:
+    """Return the calls in "tool_calls", also with the function's fields in the call."""
+    if calls is None:
+        return []
+    if not isinstance(calls, list):
+        raise wrong(where, "tool_calls must be a list")
+    return parts_of_each(_tool_call, calls, f"{where}: tool_calls")
+
+
+def _tool_call(call: Any, where: str) -> Iterator[ToolCall]:
+    if not isinstance(call, dict):
+        raise wrong(where, "a call must be an object")
+    custom = call.get("custom")
+    function = custom if isinstance(custom, dict) else call.get("function")
+    if function is None and "name" in call:
+        function = call
+    if not isinstance(function, dict):
+        raise wrong(where, "a call needs a function")
+    names = ("input",) if function is custom else ("arguments", "args", "input")
+    arguments = next((function[name] for name in names if name in function), "")
+    yield ToolCall(
+        required(call, "id", where),
+        required(function, "name", where),
+        arguments if isinstance(arguments, str) else dump(arguments),
+        "text" if function is custom else "json",
+    )
+
+
+def function_call(call: object, where: str) -> Iterator[ToolCall]:
+    """Yield the call of OpenAI's older "function_call", with its name as the id."""
+    if isinstance(call, dict):
+        name = required(call, "name", f"{where}: function_call")
+        arguments = call.get("arguments", "")
+        yield ToolCall(name, name, arguments if isinstance(arguments, str) else dump(arguments))
+
+
+def image_link(block: Mapping[str, Any]) -> str | None:
+    """Return the URL of a block's image, which may be a `data:` URL; None without one."""
+    link = block.get("image_url")
+    if isinstance(link, dict):
+        link = link.get("url")
+    return link if isinstance(link, str) else None
