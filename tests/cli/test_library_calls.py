@@ -124,7 +124,7 @@ BELOW = {
         "revert": "merge.revert.chosen objects.commit.parents_of",
         "secrets": "revision.resolve",
         "show": "objects.codec.decode objects.codec.kind_of objects.parts.Part",
-        "undo": "oid.is_full_id",
+        "undo": "oid.is_full_id store.reflogs.find_log",
     },
     "text, a name or the fields of a value: no repository is involved": {
         "bundle": "bundles.ingest",
