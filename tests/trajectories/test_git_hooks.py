@@ -79,6 +79,19 @@ def test_a_hook_leaves_the_work_tree_clean(project: Project) -> None:
     assert project.git("status", "--short", "--", ".trace") != ""
 
 
+def test_damaged_lines_that_wait_are_left_out(project: Project) -> None:
+    id_ = project.start("Sign in")
+    commit = project.commit("change", app_py="2\n")
+    path = project.folder / ".trace" / "local" / "waiting" / id_
+    line = path.read_text(encoding="utf-8")
+    wrong = ["{", "[]", "1", line.replace('"session": ""', '"session": "zz"'), '{"data": 1}', "\0"]
+    path.write_text("\n".join([*wrong, line]), encoding="utf-8")
+    assert project.linked() == [commit]
+    project.decide("How?", "so")
+    assert project.linked() == [commit]
+    assert not path.exists()
+
+
 def test_links_stay_when_git_switches_branches(project: Project) -> None:
     def on_branch(name: str, title: str) -> tuple[str, str]:
         project.git("switch", "-q", "-c", name, "main")

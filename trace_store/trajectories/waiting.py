@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from trace_store import errors
 from trace_store.files import APPEND, PRIVATE, read_file
 from trace_store.objects.address import Address
 from trace_store.oid import ObjectId, hash_object
@@ -77,8 +78,8 @@ def waiting(store: Store, id: str) -> list[NewEvent]:
         try:
             row = json.loads(line)
             session = ObjectId.parse(row["session"]) if row["session"] else None
-            found.append(NewEvent(row["data"], row["agent"], row["time"], session))
-        except (ValueError, TypeError, KeyError):
+            found.append(NewEvent({**row["data"]}, row["agent"], row["time"], session))
+        except (ValueError, TypeError, KeyError, errors.InvalidInputError):
             continue
     return found
 
