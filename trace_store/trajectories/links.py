@@ -118,10 +118,11 @@ def replaced_links(
 
 def linking(store: Store) -> list[State]:
     """Return the trajectories with links to commits; raises as `reading.list_trajectories`."""
+    late = waiting.trajectories_with_events(store)
     return [
         state
         for state in reading.list_trajectories(store)
-        if state.count(ev.LINKED) or waiting.waiting(store, state.id)
+        if state.count(ev.LINKED) or state.id in late
     ]
 
 

@@ -84,6 +84,11 @@ def waiting(store: Store, id: str) -> list[NewEvent]:
     return found
 
 
+def trajectories_with_events(store: Store) -> set[str]:
+    """Return the ids of the trajectories for which events wait."""
+    return set(store.disk.names(store.layout.waiting_dir))
+
+
 def waiting_events(store: Store, id: str) -> list[Event]:
     """Return the events that wait as readers see them; their addresses are not those that they will get."""
     events = waiting(store, id)

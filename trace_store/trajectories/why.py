@@ -63,7 +63,7 @@ class Reason:
         trajectory: the trajectory's state.
         chapter: the title of the chapter in which the change was made, or "".
         decisions: the decisions since the previous linked commit, newest first.
-        is_guess: whether there are none, so that the nearest one stands there.
+        is_guess: whether the commit has no decision of its own; `decisions` then holds the nearest one.
     """
 
     commit: CodeCommit
@@ -158,7 +158,7 @@ class _Matches:
         if linked or not named:
             squashed = self._squashed.get(commit.id, [])
             yield from _by_trajectory(SAME_FILES, _of_file(squashed, file) if file else squashed)
-        elif not linked:
+        else:
             yield from ((trajectory, TRAILER, []) for trajectory in named)
 
     def _patches(self, history: Sequence[CodeCommit], git: Git) -> Mapping[str, str]:

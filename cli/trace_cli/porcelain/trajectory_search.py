@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
+from trace_cli.arguments import ANY, SOME, Argument, Option, takes
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
+from trace_cli.porcelain.trajectory import ID
 from trace_cli.porcelain.trajectory_show import event_text
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
@@ -78,14 +79,7 @@ def similar(
 
 
 @takes(
-    Argument(
-        "ID",
-        "trajectory",
-        "The trajectory (default: the current one)",
-        OPTIONAL,
-        default="",
-        completes="TRAJECTORY",
-    ),
+    ID,
     JSON,
 )
 def score(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
