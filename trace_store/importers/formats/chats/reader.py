@@ -222,7 +222,7 @@ class ChatReader(TurnReader):
             items = list(run) if are_items else []
             try:
                 for each in place_responses([record.data for record in items]):
-                    self._ids[items[each.start].offset] = each.message.id
+                    self._ids[items[each.start].offset] = storable_name(each.message.id)
             except (InvalidInputError, RecursionError):
                 continue
 
