@@ -11,6 +11,8 @@ Names are imported on first use, so that a command that needs few of them starts
 
 from __future__ import annotations
 
+from trace_store.lazy_import import names
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.context.compiled import CompiledContext, CompiledMessage
@@ -90,15 +92,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'trace_store' has no attribute {name!r}")
-    import importlib
-
-    value: object = getattr(importlib.import_module(f"trace_store.{home}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -73,27 +73,37 @@ else:
         members = dict(cls.__dict__)
         names = tuple(members.get("__annotations__", ()))
         given = {name: members.pop(name) for name in names if name in members}
-        fields = {name: each for name, each in given.items() if each.__class__ is _Field}
-        factories = {name for name, each in fields.items() if each.factory}
-        defaults = {
-            name: each for name, each in given.items() if name in factories or name not in fields
-        }
+        hidden = {n for n, each in given.items() if each.__class__ is _Field and each.hidden}
+
+        # Compiled for the first instance: a command creates none of most classes that it loads.
+        def __init__(self, *positional, **keywords):  # noqa: N807 - becomes a method of the class
+            built.__init__ = _constructor(names, given)
+            built.__init__(self, *positional, **keywords)
+
         for name in ("__dict__", "__weakref__"):
             members.pop(name, None)
+        members["__init__"] = __init__
+        members["__slots__"] = names
+        members["__match_args__"] = names
+        members["__shown__"] = tuple([n for n in names if n not in hidden]) if hidden else names
+        for name, method in methods:
+            members.setdefault(name, method)
+        members["__qualname__"] = cls.__qualname__
+        built = type(cls)(cls.__name__, cls.__bases__, members)
+        return built
+
+    def _constructor(names, given):
+        """Return `__init__` for fields and what the class body assigned to some of them."""
+        factories = {n for n, each in given.items() if each.__class__ is _Field and each.factory}
+        defaults = {
+            n: each for n, each in given.items() if n in factories or each.__class__ is not _Field
+        }
         arguments = "".join(f", {n}={n}" if n in defaults else f", {n}" for n in names)
         values = {n: f"{n}.factory() if {n}.__class__ is _Field else {n}" for n in factories}
         body = "".join(f"\n    self.{n} = {values.get(n, n)}" for n in names) or "\n    pass"
         scope = {**defaults, "_Field": _Field}
         exec(f"def __init__(self{arguments}):{body}", scope)
-        members["__init__"] = scope["__init__"]
-        members["__slots__"] = names
-        members["__match_args__"] = names
-        hidden = {name for name, each in fields.items() if each.hidden}
-        members["__shown__"] = tuple([n for n in names if n not in hidden]) if hidden else names
-        for name, method in methods:
-            members.setdefault(name, method)
-        members["__qualname__"] = cls.__qualname__
-        return type(cls)(cls.__name__, cls.__bases__, members)
+        return scope["__init__"]
 
 
 def _fields(self: Any) -> tuple[object, ...]:

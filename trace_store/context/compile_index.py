@@ -485,6 +485,8 @@ class IndexView:
                 yield block, places
                 done += len(places)
             return
+        except GeneratorExit:  # the reader has enough; the next line would load the error classes
+            raise
         except errors.CorruptIndexError:
             if self.rebuild is None:
                 raise

@@ -73,25 +73,34 @@ def _items(data: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int
     for _ in range(count):
         code = data[at]
         at += 1
-        if 0xA0 <= code < 0xC0:
-            start, at = at, at + (code & 0x1F)
-            found.append(str(data[start:at], "utf-8"))
-        elif code < 0x80:
+        if code < 0x80:
             found.append(code)
         elif code < 0x90:
-            flat, at = _items(data, at, 2 * (code & 0xF), depth - 1)
-            keys = flat[::2]
-            if not _TEXT.issuperset(map(type, keys)):
-                raise UnsureError
-            found.append(dict(zip(keys, flat[1::2], strict=True)))
-        elif code < 0xA0:
-            value, at = _items(data, at, code & 0xF, depth - 1)
+            value: dict[str, Any] = {}
+            for _ in range(code & 0xF):
+                size = data[at] - 0xA0
+                if not 0 <= size < 0x20:
+                    raise UnsureError
+                start, at = at + 1, at + 1 + size
+                key = data[start:at].decode()
+                size = data[at] - 0xA0
+                if 0 <= size < 0x20:  # most values are short texts, which need no call
+                    start, at = at + 1, at + 1 + size
+                    value[key] = data[start:at].decode()
+                else:
+                    [value[key]], at = _items(data, at, 1, depth - 1)
             found.append(value)
+        elif code < 0xA0:
+            items, at = _items(data, at, code & 0xF, depth - 1)
+            found.append(items)
+        elif code < 0xC0:
+            start, at = at, at + (code & 0x1F)
+            found.append(data[start:at].decode())
         elif code in _LENGTHS:
             start = at + _LENGTHS[code]
             at = start + int.from_bytes(data[at:start], "big")
             content = data[start:at]
-            found.append(str(content, "utf-8") if code > 0xC5 else content)
+            found.append(content.decode() if code > 0xC5 else content)
         elif code in _NUMBERS:
             start, at = at, at + _NUMBERS[code]
             found.append(int.from_bytes(data[start:at], "big"))
@@ -102,7 +111,6 @@ def _items(data: bytes, at: int, count: int, depth: int) -> tuple[list[Any], int
     return found, at
 
 
-_TEXT = frozenset({str})
 _LENGTHS = {0xC4: 1, 0xC5: 2, 0xD9: 1, 0xDA: 2}
 """Size of the length field of bytes and texts, by their first byte."""
 _NUMBERS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
