@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _BLOB_HEAD = b"\x92\xa4blob"
-_SHORT_BLOB_HEADS = tuple(b"%b\xc4%c" % (_BLOB_HEAD, size) for size in range(0x100))
 _SALTED_HEAD = b"\x93\xa4blob"
 _LIST_HEAD = b"\x92\xa4list"
 _LENGTHS = {0xC4: (1, 0), 0xC5: (2, 0x100), 0xC6: (4, 0x10000)}
@@ -311,7 +310,7 @@ def encode_blob(content: bytes, salt: bytes | None = None) -> bytes:
     size = len(content)
     if salt is None:
         if size < 0x100:
-            return _SHORT_BLOB_HEADS[size] + content
+            return b"%b\xc4%c%b" % (_BLOB_HEAD, size, content)
         if size < 0x10000:
             return b"%b\xc5%b%b" % (_BLOB_HEAD, size.to_bytes(2, "big"), content)
     if size > MAXIMUM_BLOB_BYTES:

@@ -44,10 +44,7 @@ if TYPE_CHECKING:
     Put = Callable[[bytes], ObjectId]
 
 _ID = b"\xc4\x20"
-_FIX_TEXT = tuple(bytes((0xA0 | size,)) for size in range(32))
-_TEXT_8 = tuple(bytes((0xD9, size)) for size in range(256))
 _KNOWN_MAPS = 64
-_SMALL = tuple(bytes((number,)) for number in range(128))
 
 
 def encode_message(
@@ -175,10 +172,8 @@ def _parts(parts: Sequence[Part], put: Put) -> bytes | None:
 
 def _encode_id(value: str, field: str) -> bytes:
     """Return the canonical bytes of an id, which is not worth caching."""
-    if type(value) is str and value.isascii():
-        size = len(value)
-        if size < 256:
-            return (_FIX_TEXT if size < 32 else _TEXT_8)[size] + value.encode()
+    if type(value) is str and value.isascii() and len(value) < 32:
+        return b"%c%b" % (0xA0 | len(value), value.encode())
     return encode_text(check_name(value, field))
 
 
@@ -269,7 +264,7 @@ def _usage(usage: Mapping[str, int | str]) -> bytes | None:
     pieces: list[bytes] = []
     for key, value in zip(keys, usage.values(), strict=True):
         if type(value) is int:
-            pieces += (key, _SMALL[value] if 0 <= value < 128 else encode_integer(value))
+            pieces += (key, encode_integer(value))
         elif type(value) is str:
             pieces += (key, known_text[value])
         else:
