@@ -273,6 +273,19 @@ def test_no_late_imports_of_own_code() -> None:
     report(found)
 
 
+def test_only_the_top_floors_reach_packages_through_the_root() -> None:
+    """`import trace_store` names no package, so the contracts about floors do not see what is used."""
+    report(
+        [
+            f"{module.name}:{node.lineno}"
+            for module in modules()
+            if not module.name.startswith(("trace_store/repo/", "cli/"))
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.Import) and "trace_store" in imported(node)
+        ]
+    )
+
+
 def test_nothing_is_imported_by_computed_name() -> None:
     """The tables of commands name modules as text, and a lazy package its own; others would escape the layers."""
     allowed = {

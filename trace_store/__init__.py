@@ -15,6 +15,13 @@ from trace_store.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store import checkpoints as checkpoints
+    from trace_store import context as context
+    from trace_store import maintenance as maintenance
+    from trace_store import merge as merge
+    from trace_store import search as search
+    from trace_store import secrets as secrets
+    from trace_store import trajectories as trajectories
     from trace_store.context.compiled import CompiledContext, CompiledMessage
     from trace_store.environment import Environment
     from trace_store.errors import ErrorCode, TraceError

@@ -36,17 +36,18 @@ def submodules(package: str) -> Callable[[str], ModuleType]:
 
 
 def names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a package's `__getattr__`, which imports a name from its module.
+    """Return a package's `__getattr__`, which imports a name from its module, or else the requested submodule.
 
     Args:
         package: the package's `__name__`.
         homes: for each name that the package offers, the module in it that defines it.
     """
+    submodule = submodules(package)
 
     def load(name: str) -> object:
         home = homes.get(name)
         if home is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            return submodule(name)
         module = f"{package}.{home}"
         __import__(module)
         value: object = getattr(sys.modules[module], name)

@@ -11,8 +11,9 @@ import stat
 import sys
 from errno import EAGAIN
 
+import trace_store
 from trace_cli.failures import OutputClosedError, usage_error
-from trace_store import errors, maintenance
+from trace_store import errors
 from trace_store.environment import Environment
 
 TYPE_CHECKING = False
@@ -128,7 +129,8 @@ class Invocation:
         command = self.environment.pager
         if command is None:
             command = (
-                maintenance.doctor.core_pager(self.environment) or self.environment.other_pager
+                trace_store.maintenance.doctor.core_pager(self.environment)
+                or self.environment.other_pager
             )
         if command.strip() in ("", "cat"):
             return

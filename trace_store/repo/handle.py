@@ -5,17 +5,8 @@ Rule: state and no verbs.
 
 from __future__ import annotations
 
-from trace_store import (
-    checkpoints,
-    context,
-    errors,
-    history,
-    maintenance,
-    merge,
-    revision,
-    secrets,
-    trajectories,
-)
+import trace_store
+from trace_store import errors, history, revision
 from trace_store.config import AUTOMATIC_SETTING, CAPTURE_SETTING
 from trace_store.environment import Environment
 from trace_store.ident import Randomness
@@ -52,7 +43,8 @@ if TYPE_CHECKING:
 class Handle:
     """What all objects of one open repository share.
 
-    A command pays for every module that it loads, so what not every verb needs is created on first use.
+    A command pays for every package and module that it loads, so what not every verb needs is reached through
+    `trace_store`, which loads it on first use.
 
     Attributes:
         store: the stores below.
@@ -78,7 +70,7 @@ class Handle:
         self.environment = environment or Environment.read()
         self._mode = secrets
         if tokenizer is not None:
-            tokenizer = context.tokens.tokenizer.as_tokenizer(tokenizer)
+            tokenizer = trace_store.context.tokens.tokenizer.as_tokenizer(tokenizer)
         self._tokenizer = tokenizer
         self._contexts: ContextCompiler | None = None
         self._guard: Guard | None = None
@@ -91,7 +83,7 @@ class Handle:
     def contexts(self) -> ContextCompiler:
         """Compiles contexts, and keeps their indexes open."""
         if self._contexts is None:
-            compiler = context.compiler.ContextCompiler
+            compiler = trace_store.context.compiler.ContextCompiler
             self._contexts = compiler(self.store, tokenizer=self._tokenizer)
         return self._contexts
 
@@ -99,20 +91,22 @@ class Handle:
     def schedule(self) -> SealSchedule:
         """Seals now and then."""
         if self._schedule is None:
-            self._schedule = maintenance.schedule.SealSchedule(self.store)
+            self._schedule = trace_store.maintenance.schedule.SealSchedule(self.store)
         return self._schedule
 
     @property
     def guard(self) -> Guard:
         """Finds secrets in text that is stored."""
         if self._guard is None:
-            self._guard = secrets.guard.Guard.of(self.store, self.environment, self._mode)
+            self._guard = trace_store.secrets.guard.Guard.of(
+                self.store, self.environment, self._mode
+            )
         return self._guard
 
     def salt(self) -> Salt:
         """Return what private content is hashed with: the user's own key, outside the repository."""
         if self._salt is None:
-            store, keys = self.store, secrets.user_files
+            store, keys = self.store, trace_store.secrets.user_files
             if store.local:
                 key = keys.store_key(
                     self.environment, store.config.store_id, store.layout.root, store.disk
@@ -129,7 +123,9 @@ class Handle:
     def after_commit(self, contexts: Callable[[], ContextCompiler], result: CommitResult) -> None:
         """Make the automatic checkpoints that a new commit calls for, and record its blocks in a trajectory."""
         if self._saves_automatically:
-            checkpoints.automatic.after(self.store, contexts, result.oid, result.ref, self.author)
+            trace_store.checkpoints.automatic.after(
+                self.store, contexts, result.oid, result.ref, self.author
+            )
         if result.message_count and self.store.config.get(CAPTURE_SETTING) == "on":
             self.trajectories.capture.after_commit(result.oid, result.ref or "")
 
@@ -142,7 +138,7 @@ class Handle:
     @property
     def trajectories(self) -> Trajectories:
         """The trajectories of the repository."""
-        subject = trajectories.handle.Trajectories
+        subject = trace_store.trajectories.handle.Trajectories
         return subject(
             self.store, author=self.author, guard=self.guard, environment=self.environment
         )
@@ -151,12 +147,12 @@ class Handle:
         """Return what finds the automatic checkpoints that an import calls for; None if they are off."""
         if not self._saves_automatically:
             return None
-        return checkpoints.automatic.ImportMilestones(self.store, self.author)
+        return trace_store.checkpoints.automatic.ImportMilestones(self.store, self.author)
 
     def checkpoint_before(self, store: Store, trigger: str) -> None:
         """Make the automatic checkpoint of a branch before a command."""
         if self._saves_automatically:
-            checkpoints.automatic.before(store, trigger, author=self.author)
+            trace_store.checkpoints.automatic.before(store, trigger, author=self.author)
 
     def redacted(self, message: str) -> str:
         """Return the message of a commit or tag without secrets.
@@ -171,7 +167,7 @@ class Handle:
     def check_not_stopped(self, *refs: str) -> None:
         """Raise StateError while a merge, pick, revert or rebase is in progress; with refs, only if on one of them."""
         if self.is_stopped:
-            merge.in_progress.refuse_while_stopped(self.store, refs)
+            trace_store.merge.in_progress.refuse_while_stopped(self.store, refs)
 
     @property
     def is_stopped(self) -> bool:
@@ -276,6 +272,6 @@ def resolver_of(given: Answer | None) -> Resolver | None:
 
     def ask(conflict: Conflict) -> Resolution | None:
         answer = given(conflict)
-        return merge.conflicts.Resolution(answer) if isinstance(answer, str) else answer
+        return trace_store.merge.conflicts.Resolution(answer) if isinstance(answer, str) else answer
 
     return ask

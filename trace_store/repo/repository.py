@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-from trace_store import checkpoints, errors, history, maintenance, repo, search
+import trace_store
+from trace_store import errors, history, repo
 from trace_store.environment import Environment
 from trace_store.refs.names import full_name
 from trace_store.repo.handle import Handle, check_flag, check_text
@@ -130,10 +131,10 @@ class Repo(Line):
                 raise
             store = Store.init(os.fspath(path), clock=clock, durability=durability)
         else:
-            opens = maintenance.repair_files.open_damaged if damaged else Store.open
+            opens = trace_store.maintenance.repair_files.open_damaged if damaged else Store.open
             store = opens(found, durability=durability, clock=clock)
             if lacks_files(store):
-                maintenance.second_copies.restore_missing(store)
+                trace_store.maintenance.second_copies.restore_missing(store)
         return cls._opened(store, environment, author, tokenizer, secrets)
 
     @classmethod
@@ -152,7 +153,7 @@ class Repo(Line):
     ) -> Repo:
         """Return a repository that logs when it waits for another process."""
         try:
-            store.journal.lock_waiter = maintenance.lock_wait.LoggingLockWaiter()
+            store.journal.lock_waiter = trace_store.maintenance.lock_wait.LoggingLockWaiter()
             author = author or environment.author
             return cls(
                 store, author=author, tokenizer=tokenizer, environment=environment, secrets=secrets
@@ -174,7 +175,7 @@ class Repo(Line):
 
     def seal(self) -> SealReport:
         """Write the journal into a pack, so that git sees all commits."""
-        return maintenance.seal.seal(self.store)
+        return trace_store.maintenance.seal.seal(self.store)
 
     def close(self) -> None:
         """Make all commits durable, seal them, and close; closing again does nothing.
@@ -191,7 +192,7 @@ class Repo(Line):
         self._closed = True
         try:
             if self.store.local:
-                maintenance.seal.seal_or_sync(self.store)
+                trace_store.maintenance.seal.seal_or_sync(self.store)
         finally:
             self.store.close()
 
@@ -227,7 +228,7 @@ class Repo(Line):
     def checkpoints(self) -> Checkpoints:
         """Checkpoints: save, list, show, diff, restore, delete, inject."""
         handle = self._handle
-        subject = checkpoints.handle.Checkpoints
+        subject = trace_store.checkpoints.handle.Checkpoints
         return subject(handle.contexts, author=handle.author, guard=handle.guard)
 
     @property
@@ -299,8 +300,8 @@ class Repo(Line):
             InvalidInputError: the query or a filter is not valid.
         """
         check_text(query=query)
-        wanted = search.query.SearchFilter(**filters)
-        return search.query.search(
+        wanted = trace_store.search.query.SearchFilter(**filters)
+        return trace_store.search.query.search(
             self.store,
             query,
             wanted,
