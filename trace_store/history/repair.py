@@ -10,10 +10,9 @@ from collections import Counter
 
 from trace_store import revision as revisions
 from trace_store.context.compiler import ContextCompiler
+from trace_store.context.faults import Fault, Item
 from trace_store.context.fold import Fold
-from trace_store.context.repair.faults import Fault
-from trace_store.context.repair.steps import RepairedContext, repair_context
-from trace_store.context.repair.working_copy import Item
+from trace_store.context.repair import RepairedContext, repair_context
 from trace_store.errors import InvalidInputError
 from trace_store.frozen import value
 from trace_store.graph import is_ancestor
