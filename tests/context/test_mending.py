@@ -21,8 +21,7 @@ from trace_store.errors import InvalidInputError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.media import BEGINNING
-from trace_store.providers.rendering import render
-from trace_store.providers.values import FAULTS
+from trace_store.providers.rendering import FAULTS, render
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAUDE = "claude-opus-4-6"

@@ -14,7 +14,7 @@ from trace_store.objects.message import default_kind
 from trace_store.objects.parts import Part, Text
 from trace_store.providers import FORMATS
 from trace_store.providers.media_facts import ANTHROPIC_IMAGES, ImageLimits
-from trace_store.providers.values import (
+from trace_store.providers.rendering import (
     BLANK_TEXT,
     DUPLICATE_RESULT,
     EMPTY_MESSAGE,

@@ -43,9 +43,7 @@ from trace_store.providers.media import (
     typed_image,
 )
 from trace_store.providers.media_facts import ANY_IMAGE, image_fault
-from trace_store.providers.rendering import render
-from trace_store.providers.validity import Place, maker, pair, standing
-from trace_store.providers.values import (
+from trace_store.providers.rendering import (
     BLANK_TEXT,
     EMPTY_MESSAGE,
     FAULTS,
@@ -59,12 +57,22 @@ from trace_store.providers.values import (
     UNKNOWN_BLOCK,
     Renderable,
     Repair,
+    render,
 )
+from trace_store.providers.validity import Place, maker, pair, standing
 from trace_store.providers.wire import parse_object, scrub
 
 NOTHING_LEFT = "[Nothing of this conversation was recorded.]"
 MAXIMUM_ROUNDS = 8
 """One step may cause or fix the fault of another; usually two rounds suffice."""
+NOT_RECORDED = "[The result of this call was not recorded.]"
+TWICE = "it contains the same text twice"
+MAXIMUM_ID_CHARACTERS = 200
+
+Arrivals = dict[Place, list[tuple[Place, Place]]]
+"""Results by the part that they move behind, each with its call, whose order they keep."""
+
+LEFT_OUT = "left out"
 
 
 @value
@@ -166,11 +174,6 @@ def _fix_start(copy: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, 
 
 def _is_system(item: Item) -> bool:
     return item.role in SYSTEM_ROLES
-
-
-NOT_RECORDED = "[The result of this call was not recorded.]"
-TWICE = "it contains the same text twice"
-MAXIMUM_ID_CHARACTERS = 200
 
 
 def remove_duplicates(copy: WorkingCopy) -> None:
@@ -329,10 +332,6 @@ def _set_part(item: Item, index: int, part: Part) -> None:
     item.reword([*item.parts[:index], part, *item.parts[index + 1 :]])
 
 
-Arrivals = dict[Place, list[tuple[Place, Place]]]
-"""Results by the part that they move behind, each with its call, whose order they keep."""
-
-
 def move_results(copy: WorkingCopy) -> None:
     """Move every result directly behind the turn with its call."""
     items = copy.items
@@ -464,9 +463,6 @@ def remove_empty(copy: WorkingCopy) -> None:
         if emptied or copy.find(EMPTY_MESSAGE, item, detail, "taken out"):
             gone.append(item)
     copy.remove(gone)
-
-
-LEFT_OUT = "left out"
 
 
 def repair_parts(copy: WorkingCopy) -> None:

@@ -21,8 +21,8 @@ from trace_store.history.draft import CommitResult, Draft
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Part, ToolResult
 from trace_store.oid import ObjectId
+from trace_store.providers.rendering import Repair
 from trace_store.providers.validity import pair
-from trace_store.providers.values import Repair
 from trace_store.refs.names import BRANCHES
 
 TYPE_CHECKING = False

@@ -59,10 +59,16 @@ from trace_store.importers.report import (
     ImportReport,
     record_outcomes,
 )
-from trace_store.importers.resume_state import ResumeState, ResumeStates, edges, state_key
+from trace_store.importers.resume_state import (
+    ResumeState,
+    ResumeStates,
+    StrayFinder,
+    Strays,
+    edges,
+    state_key,
+)
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.importers.source_archive import ResumeCut, is_kept, keep_file, resume_places
-from trace_store.importers.strays import StrayFinder, Strays
 from trace_store.importers.write import PlanWriter, WriteResult
 from trace_store.oid import ObjectId
 from trace_store.ref_names import UsedNames

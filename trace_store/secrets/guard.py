@@ -32,6 +32,117 @@ SETTINGS = "secrets.toml"
 MAXIMUM_SETTINGS_BYTES = 1 << 20
 FACT = "secrets"
 """Metadata field of a commit with redacted secrets: the version of the rules."""
+COLD_BYTES = 64 << 10
+CONTENT_BYTES = 512
+"""The prefilter checks this many bytes per process, plus an overhead per content.
+
+That is about the cost of loading the scanner.
+"""
+
+BEGINNINGS: tuple[bytes, ...] = (
+    *(
+        b"AAAAAAAAAAAAAAAAAAAAA AGE-PLUGIN- AGE-SECRET-KEY-1 AIza AKCp API- AQVN ATBB ATTA CCIPAT_ CCIPRJ_ "
+        b"CFPAT- CLOJARS_ EAA EZAK EZTK FLWSECK GOCSPX- GR1348941 HRKU- NRAK- NRII- PMAK- SG. "
+        b"access-development- access-production- access-sandbox- api_org_ bkua_ cio cmVmdGtuO crsr_ csk- dapi "
+        b"dckr_oat_ dckr_pat_ doo_v1_ dop_v1_ dor_v1_ dose dp.audit. dp.ct. dp.pt. dp.sa. dp.scim. dp.st. dt0 "
+        b"duffel_live_ duffel_test_ e2b_ figd_ fio-u- fo1_ gho_ ghp_ ghr_ ghs_ ghu_ github_pat_ glagent- "
+        b"glcbt- gldt- glft- glimt- gloas- glpat- glptt- glrt- glsa_ glsoat- gsk_ hca hf_ hvb. hvr. hvs. ico- "
+        b"jina_ key- lin_api_ lin_oauth_ lsv2_pt_ lsv2_sk_ napi_ nfp_ npm_ ntn_ nvapi- oy2 pat pcsk_ phx_ pk_ "
+        b"pnu_ pplx- pscale_oauth_ pscale_pw_ pscale_tkn_ pul- pypi-AgEIcHlwaS5vcmc "
+        b"pypi-AgENdGVzdC5weXBpLm9yZw r8_ rdme_ rk_live_ rk_prod_ rk_test_ rnd_ rubygems_ s-s4t2af- s-s4t2ud- "
+        b"sb_secret_ sbp_ sdk- secret_ sgp_ shippo_live_ shippo_test_ shpat_ shpca_ shppa_ shpss_ sk- sk_ sl. "
+        b"sntryu_ snyk_uat. sq0atp- sq0csp- sqa_ sqp_ squ_ tfp_ tgp_v1_ tk-us- tskey- tvly- v1.0- "
+        b"vercel_blob_rw_ xai- xapp- xkeysib- xoxa- xoxb- xoxe xoxp- xoxr- xoxs- xprv9 xsmtpsib- ya29. "
+    ).split(),
+)
+"""Prefixes of tokens, at the start of a word and followed by at least 8 characters."""
+
+MARKS: tuple[bytes, ...] = (
+    *(
+        b"+ABa +ACR +AEh +AMC +ARm +ASb +ASt APIM "
+        b".atlasv1. 1//0 :AA ABIA ABSK ACCA ACDb AIoT AKIA ASIA ATATT3xFfG ATCTT3xFfG AZDO AzCa "
+        b"AzFu AzSe JQQJ9 LS0tLS1CRUdJTi NRAL Private-Lines: Q~ T3BlbkFJ X-Amz-Signature= X-Goog-Signature= "
+        b"_mmk access_token$ bedrock-api-key- discord.com/api/ discordapp.com/api/ eyJ fm1_ fm1a_ "
+        b"fm1r_ fm2_ fm2a_ fm2r_ glc_ "
+        b"hooks.slack.com hooks.zapier.com sig= sntrys_ ver: webhook.office.com whsec_ xoxc- xoxd- "
+    ).split(),
+    b"-----BEGIN DSA PRIVATE KEY",
+    b"-----BEGIN EC PRIVATE KEY",
+    b"-----BEGIN ENCRYPTED PRIVATE KEY",
+    b"-----BEGIN OPENSSH PRIVATE KEY",
+    b"-----BEGIN PGP PRIVATE KEY",
+    b"-----BEGIN PRIVATE KEY",
+    b"-----BEGIN RSA PRIVATE KEY",
+    b"SSWS ",
+)
+"""Words that are rare outside of secrets."""
+
+NAMES: tuple[bytes, ...] = (
+    *(
+        b"ado_pat adobe algolia alibaba alicloud aliyun asana assembly_ai assemblyai auth aws_sec azdo "
+        b"azure_devops cf_api cloudflare cohere cookie credential datadog dd-api dd-application dd_api dd_app "
+        b"deepgram fastly firecrawl fireworks heroku ibm_api ibm_cloud ibmcloud jenkins key mailgun mistral "
+        b"modal okta pagerduty pass paypal pd_api postmark pwd razorpay resend secret snyk ssws "
+        b"tencentcloud token travis twilio vercel voyage wandb "
+    ).split(),
+)
+"""Names of secrets, in lower case, which a value must follow."""
+
+SPACED: tuple[bytes, ...] = (
+    b"bearer",
+    b"basic",
+    b"discord",
+    b"password",
+    b"passwd",
+    b"--",
+    b"sshpass",
+    b"secret set",
+    b"cookie",
+    b"login",
+    b"env ",
+    b"set -",
+    b"setx",
+    b"setenv",
+    b"putenv",
+    b"#define",
+    b"identified",
+    b"requirepass",
+    b"masterauth",
+    b"mysql",
+    b"mariadb",
+)
+"""Words that a value may follow without a sign between."""
+
+_FETCHERS = (b"curl", b"wget", b"http")
+_DIGITS = frozenset(b"0123456789")
+_ANY_NAME = (b"pass", b"pwd", b"secret", b"token", b"key", b"credential")
+_IN_TOKENS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.=%$:")
+_IN_WORDS = _IN_TOKENS - frozenset(b"_-+.=%$:")
+_SIGNS = b"=:>,|"
+"""Signs between a name and its value."""
+_LISTS = (b">", b"|", b'",', b"',", b"`,")
+"""Signs before a value that are rare in prose."""
+_NO_VALUE = b" \t\r\n=:>,|\\\"'`"
+_SCHEMES = (b"token", b"apikey", b"key", b"bearer", b"basic")
+"""Words between the name of a header and its value."""
+_TOKEN_BYTES = 8
+_SHORTEST_TOKEN = 20
+_BOT_TOKEN = 58
+"""Length of a Discord token: three parts separated by dots."""
+_REACH = 80
+"""Maximum distance between a name and its value."""
+
+ENV_FILES = (".env", ".env.local", ".env.development", ".env.production", ".env.test")
+MINIMUM_CHARACTERS = 8
+MAXIMUM_ENV_BYTES = 1 << 20
+MAXIMUM_VALUES = 1000
+
+_TELLING = ("KEY", "TOKEN", "SECRET", "PASS", "CRED", "PWD", "AUTH", "PRIVATE", "SALT", "PIN")
+_NOT_TELLING = (
+    *("KEYBOARD", "KEYMAP", "MONKEY", "AUTHOR", "KEYWORD", "GPG_KEY", "KEY_ID", "PUBLIC", "_PATH"),
+    *("_FILE", "_DIR", "_SOCK", "_URL", "_HOST", "_NAME", "_USER", "_TYPE", "PASSIVE", "BYPASS"),
+    *("SHOPPING", "SPINNER", "PINNED", "MAX_TOKENS", "TOKEN_LIMIT", "TOKENIZERS"),
+)
 
 
 class Guard:
@@ -262,107 +373,6 @@ def _read_env(disk: Disk, path: str) -> bytes:
         return b""  # not readable for us
 
 
-COLD_BYTES = 64 << 10
-CONTENT_BYTES = 512
-"""The prefilter checks this many bytes per process, plus an overhead per content.
-
-That is about the cost of loading the scanner.
-"""
-
-BEGINNINGS: tuple[bytes, ...] = (
-    *(
-        b"AAAAAAAAAAAAAAAAAAAAA AGE-PLUGIN- AGE-SECRET-KEY-1 AIza AKCp API- AQVN ATBB ATTA CCIPAT_ CCIPRJ_ "
-        b"CFPAT- CLOJARS_ EAA EZAK EZTK FLWSECK GOCSPX- GR1348941 HRKU- NRAK- NRII- PMAK- SG. "
-        b"access-development- access-production- access-sandbox- api_org_ bkua_ cio cmVmdGtuO crsr_ csk- dapi "
-        b"dckr_oat_ dckr_pat_ doo_v1_ dop_v1_ dor_v1_ dose dp.audit. dp.ct. dp.pt. dp.sa. dp.scim. dp.st. dt0 "
-        b"duffel_live_ duffel_test_ e2b_ figd_ fio-u- fo1_ gho_ ghp_ ghr_ ghs_ ghu_ github_pat_ glagent- "
-        b"glcbt- gldt- glft- glimt- gloas- glpat- glptt- glrt- glsa_ glsoat- gsk_ hca hf_ hvb. hvr. hvs. ico- "
-        b"jina_ key- lin_api_ lin_oauth_ lsv2_pt_ lsv2_sk_ napi_ nfp_ npm_ ntn_ nvapi- oy2 pat pcsk_ phx_ pk_ "
-        b"pnu_ pplx- pscale_oauth_ pscale_pw_ pscale_tkn_ pul- pypi-AgEIcHlwaS5vcmc "
-        b"pypi-AgENdGVzdC5weXBpLm9yZw r8_ rdme_ rk_live_ rk_prod_ rk_test_ rnd_ rubygems_ s-s4t2af- s-s4t2ud- "
-        b"sb_secret_ sbp_ sdk- secret_ sgp_ shippo_live_ shippo_test_ shpat_ shpca_ shppa_ shpss_ sk- sk_ sl. "
-        b"sntryu_ snyk_uat. sq0atp- sq0csp- sqa_ sqp_ squ_ tfp_ tgp_v1_ tk-us- tskey- tvly- v1.0- "
-        b"vercel_blob_rw_ xai- xapp- xkeysib- xoxa- xoxb- xoxe xoxp- xoxr- xoxs- xprv9 xsmtpsib- ya29. "
-    ).split(),
-)
-"""Prefixes of tokens, at the start of a word and followed by at least 8 characters."""
-
-MARKS: tuple[bytes, ...] = (
-    *(
-        b"+ABa +ACR +AEh +AMC +ARm +ASb +ASt APIM "
-        b".atlasv1. 1//0 :AA ABIA ABSK ACCA ACDb AIoT AKIA ASIA ATATT3xFfG ATCTT3xFfG AZDO AzCa "
-        b"AzFu AzSe JQQJ9 LS0tLS1CRUdJTi NRAL Private-Lines: Q~ T3BlbkFJ X-Amz-Signature= X-Goog-Signature= "
-        b"_mmk access_token$ bedrock-api-key- discord.com/api/ discordapp.com/api/ eyJ fm1_ fm1a_ "
-        b"fm1r_ fm2_ fm2a_ fm2r_ glc_ "
-        b"hooks.slack.com hooks.zapier.com sig= sntrys_ ver: webhook.office.com whsec_ xoxc- xoxd- "
-    ).split(),
-    b"-----BEGIN DSA PRIVATE KEY",
-    b"-----BEGIN EC PRIVATE KEY",
-    b"-----BEGIN ENCRYPTED PRIVATE KEY",
-    b"-----BEGIN OPENSSH PRIVATE KEY",
-    b"-----BEGIN PGP PRIVATE KEY",
-    b"-----BEGIN PRIVATE KEY",
-    b"-----BEGIN RSA PRIVATE KEY",
-    b"SSWS ",
-)
-"""Words that are rare outside of secrets."""
-
-NAMES: tuple[bytes, ...] = (
-    *(
-        b"ado_pat adobe algolia alibaba alicloud aliyun asana assembly_ai assemblyai auth aws_sec azdo "
-        b"azure_devops cf_api cloudflare cohere cookie credential datadog dd-api dd-application dd_api dd_app "
-        b"deepgram fastly firecrawl fireworks heroku ibm_api ibm_cloud ibmcloud jenkins key mailgun mistral "
-        b"modal okta pagerduty pass paypal pd_api postmark pwd razorpay resend secret snyk ssws "
-        b"tencentcloud token travis twilio vercel voyage wandb "
-    ).split(),
-)
-"""Names of secrets, in lower case, which a value must follow."""
-
-SPACED: tuple[bytes, ...] = (
-    b"bearer",
-    b"basic",
-    b"discord",
-    b"password",
-    b"passwd",
-    b"--",
-    b"sshpass",
-    b"secret set",
-    b"cookie",
-    b"login",
-    b"env ",
-    b"set -",
-    b"setx",
-    b"setenv",
-    b"putenv",
-    b"#define",
-    b"identified",
-    b"requirepass",
-    b"masterauth",
-    b"mysql",
-    b"mariadb",
-)
-"""Words that a value may follow without a sign between."""
-
-_FETCHERS = (b"curl", b"wget", b"http")
-_DIGITS = frozenset(b"0123456789")
-_ANY_NAME = (b"pass", b"pwd", b"secret", b"token", b"key", b"credential")
-_IN_TOKENS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+.=%$:")
-_IN_WORDS = _IN_TOKENS - frozenset(b"_-+.=%$:")
-_SIGNS = b"=:>,|"
-"""Signs between a name and its value."""
-_LISTS = (b">", b"|", b'",', b"',", b"`,")
-"""Signs before a value that are rare in prose."""
-_NO_VALUE = b" \t\r\n=:>,|\\\"'`"
-_SCHEMES = (b"token", b"apikey", b"key", b"bearer", b"basic")
-"""Words between the name of a header and its value."""
-_TOKEN_BYTES = 8
-_SHORTEST_TOKEN = 20
-_BOT_TOKEN = 58
-"""Length of a Discord token: three parts separated by dots."""
-_REACH = 80
-"""Maximum distance between a name and its value."""
-
-
 def may_hold(content: bytes, known: Sequence[bytes]) -> bool:
     """Return True if the scanner must look at a short text.
 
@@ -445,19 +455,6 @@ def _is_followed(low: bytes, word: bytes, given: bool) -> bool:
                 return True
         at = low.find(word, at + 1)
     return False
-
-
-ENV_FILES = (".env", ".env.local", ".env.development", ".env.production", ".env.test")
-MINIMUM_CHARACTERS = 8
-MAXIMUM_ENV_BYTES = 1 << 20
-MAXIMUM_VALUES = 1000
-
-_TELLING = ("KEY", "TOKEN", "SECRET", "PASS", "CRED", "PWD", "AUTH", "PRIVATE", "SALT", "PIN")
-_NOT_TELLING = (
-    *("KEYBOARD", "KEYMAP", "MONKEY", "AUTHOR", "KEYWORD", "GPG_KEY", "KEY_ID", "PUBLIC", "_PATH"),
-    *("_FILE", "_DIR", "_SOCK", "_URL", "_HOST", "_NAME", "_USER", "_TYPE", "PASSIVE", "BYPASS"),
-    *("SHOPPING", "SPINNER", "PINNED", "MAX_TOKENS", "TOKEN_LIMIT", "TOKENIZERS"),
-)
 
 
 def secret_values(variables: Iterable[tuple[str, str]]) -> tuple[str, ...]:

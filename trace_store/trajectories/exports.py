@@ -16,8 +16,12 @@ from trace_store.frozen import replace, value
 from trace_store.secrets import REDACT
 from trace_store.secrets.guard import Guard
 from trace_store.trajectories import views
-from trace_store.trajectories.reading import Trajectory, read_trajectory
-from trace_store.trajectories.sessions import SessionMessage, session_messages
+from trace_store.trajectories.reading import (
+    SessionMessage,
+    Trajectory,
+    read_trajectory,
+    session_messages,
+)
 from trace_store.trajectories.state import State
 from trace_store.trajectories.views.view import View
 
