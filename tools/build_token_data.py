@@ -20,7 +20,7 @@ import msgpack
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from trace_store.context.tokens.ranks import (  # noqa: E402
+from trace_store.context.tokens.tokenizer import (  # noqa: E402
     ENCODINGS,
     data_name,
     load_zstd,

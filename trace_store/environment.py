@@ -36,7 +36,7 @@ class Environment:
         pager: the user's pager (`TRACE_PAGER`, else `GIT_PAGER`); "" for none, None if neither is set.
         other_pager: the fallback pager (`PAGER`, else `less`).
         color: whether to colour output (not with `NO_COLOR` or `TERM=dumb`).
-        secrets: all variables, from which `secrets.known` picks the secret ones; hidden from `repr`.
+        secrets: all variables, from which `secrets.guard` picks the secret ones; hidden from `repr`.
         debug: whether unexpected errors show a traceback (`TRACE_DEBUG=1`).
         user_ids: user ids that own "our" files: the effective user, and under sudo also the caller; None if the
             system has no user ids.

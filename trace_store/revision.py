@@ -247,7 +247,7 @@ def branch_of(store: Store, name: str) -> str | None:
 
 def upstreams(store: Store) -> dict[str, str]:
     """Return each branch's upstream, both as full names."""
-    return refs.upstreams.read_upstreams(store.disk, store.layout.upstreams_file)
+    return refs.head.read_upstreams(store.disk, store.layout.upstreams_file)
 
 
 def parse_moment(text: str, store: Store) -> int | None:
@@ -384,7 +384,7 @@ def _from_reflog(store: Store, base: str, inner: str, text: str) -> ObjectId:
         branch = branch_of(store, base)
         if branch is None and base not in ("", "HEAD", "@"):
             raise errors.RevisionNotFoundError(f"no branch {base[:80]!r}", revision=text)
-        return resolve(store, refs.upstreams.upstream_in(upstreams(store), branch))
+        return resolve(store, refs.head.upstream_in(upstreams(store), branch))
     name = "HEAD" if base in ("HEAD", "@") else branch_of(store, base)
     if name is None and base:
         raise errors.RevisionNotFoundError(f"no ref {base!r} with a reflog", revision=text)

@@ -27,7 +27,7 @@ import trace_store.history.lookup
 import trace_store.maintenance.lock_wait
 import trace_store.maintenance.schedule
 import trace_store.odb.loose
-import trace_store.refs.log_messages
+import trace_store.refs.reflog
 import trace_store.repo.stopped
 import trace_store.search.query
 from benchmarks.model import Proof, Turn, Work, write_ids

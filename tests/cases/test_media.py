@@ -12,7 +12,7 @@ from tests.cases.support.inputs import INPUTS
 from tests.support.command_line import Run, Trace
 from tests.support.pictures import GIF, JPEG, PNG, png
 from trace_store import Image, Message, Repo, Text
-from trace_store.context.repair.steps import repair_context
+from trace_store.context.repair import repair_context
 from trace_store.providers.media_facts import (
     ANTHROPIC_IMAGES,
     OPENAI_IMAGES,

@@ -17,7 +17,7 @@ from trace_store.maintenance.purge import plan_purge
 from trace_store.maintenance.purge import purge as purge_planned
 from trace_store.maintenance.verify_purged import Needles, search
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
-from trace_store.odb.fingerprints import Fingerprint, find
+from trace_store.odb.tombstones import Fingerprint, find_text
 from trace_store.store.handle import Store
 
 TEXT = "Hedwig Wanderlust"
@@ -165,7 +165,7 @@ def test_without_a_purge_nothing_is_searched(
     def refuse(*_: object) -> None:
         raise AssertionError("content was searched")
 
-    monkeypatch.setattr("trace_store.odb.fingerprints.reduce", refuse)
+    monkeypatch.setattr("trace_store.odb.tombstones.reduce", refuse)
     with Repo.init(str(tmp_path)) as repo:
         repo.append("user", SAID)
         repo.seal()
@@ -175,8 +175,8 @@ def test_without_a_purge_nothing_is_searched(
 def test_a_fingerprint_tells_no_text() -> None:
     needles = Needles([("text", TEXT.encode())])
     fingerprint = Fingerprint.of(needles.forms(), bytes(16), 1)
-    assert find(SAID.encode(), [fingerprint]) is fingerprint
-    assert find(b"Write to Hedwig Wanderlusu.", [fingerprint]) is None
+    assert find_text(SAID.encode(), [fingerprint]) is fingerprint
+    assert find_text(b"Write to Hedwig Wanderlusu.", [fingerprint]) is None
     assert not needles.find(fingerprint.encode())
 
 

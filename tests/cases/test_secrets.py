@@ -13,7 +13,7 @@ from tests.cases.support.inputs import case
 from tests.secrets.support.redaction import redacted
 from tests.support.command_line import Run, Trace
 from trace_store.secrets.engine import Scanner
-from trace_store.secrets.prefilter import may_hold
+from trace_store.secrets.guard import may_hold
 
 
 def test_case_56_signed_reasoning_comes_back_byte_for_byte(ok: Run, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ BELOW = {
         "search": "exporters.session.session_name sessions.listing.known_names"
         " sessions.listing.read_title",
         "switch": STORED_COMMIT,
-        "undo": f"{STORED_COMMIT} refs.log_messages.read_join refs.log_messages.split_undo",
+        "undo": f"{STORED_COMMIT} refs.reflog.read_join refs.reflog.split_undo",
     },
     "what a word on the command line means: an object, an address, a conflict or a list": {
         "blame": "objects.address.Address objects.codec.kind_of oid.is_prefix revision.resolve"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command_line import Outcome, Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
-from trace_store.context.repair.faults import PROVIDERS
+from trace_store.context.faults import PROVIDERS
 from trace_store.environment import Environment
 
 BROKEN = json.dumps(

@@ -19,7 +19,7 @@ HEAVY = {
     *("asyncio", "backports.zstd", "compression.zstd", "dataclasses", "enum", "filelock", "httpx"),
     *("inspect", "json", "logging", "pathlib", "pydantic", "re", "rich", "subprocess", "tempfile"),
     *("threading", "tiktoken", "tomllib", "typer", "typing"),
-    *("trace_store.llm.contract", "trace_store.llm.http_model", "trace_store.llm.settings_file"),
+    *("trace_store.llm.contract", "trace_store.llm.http_model", "trace_store.llm.settings"),
 }
 """Modules as expensive as a whole plumbing command, and the model client."""
 ALSO_PLUMBING = {"collections", "contextlib", "datetime", "functools", "msgpack"}

@@ -15,7 +15,7 @@ from trace_store.compression.compress import parse_target
 from trace_store.compression.trim import DEDUPLICATION, TrimResult, trim
 from trace_store.errors import BudgetError, InvalidInputError, UnbornBranchError
 from trace_store.importers.import_file import import_paths
-from trace_store.providers.values import FAULTS
+from trace_store.providers.rendering import FAULTS
 
 PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
 LONGEST = 20_000

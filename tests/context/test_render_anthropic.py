@@ -13,8 +13,7 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.rendering import render
-from trace_store.providers.values import Rendered
+from trace_store.providers.rendering import Rendered, render
 
 PNG = Image("image/png", PNG_BYTES)
 PNG_BLOCK = {

@@ -15,9 +15,8 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.rendering import render
+from trace_store.providers.rendering import Rendered, render
 from trace_store.providers.validity import SKIPS_THE_CHECK
-from trace_store.providers.values import Rendered
 
 PNG = Image("image/png", PNG_BYTES)
 PNG_PART = {"inlineData": {"mimeType": "image/png", "data": PNG_TEXT}}

@@ -20,8 +20,14 @@ from trace_store.oid import hash_object
 from trace_store.providers import FORMATS
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.lossless import parse
-from trace_store.providers.rendering import RENDERERS, render
-from trace_store.providers.values import Options, Renderable, Renderer, Repairs
+from trace_store.providers.rendering import (
+    RENDERERS,
+    Options,
+    Renderable,
+    Renderer,
+    Repairs,
+    render,
+)
 from trace_store.providers.wire import to_bytes
 
 

@@ -12,8 +12,7 @@ from tests.support.pictures import PNG_TEXT
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.rendering import render
-from trace_store.providers.values import Rendered
+from trace_store.providers.rendering import Rendered, render
 
 PNG = Image("image/png", PNG_BYTES)
 PNG_URL = f"data:image/png;base64,{PNG_TEXT}"

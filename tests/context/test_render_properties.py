@@ -15,8 +15,7 @@ from tests.support.valid_requests import CHECKS, assert_valid_requests
 from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text, ToolCall, ToolResult
-from trace_store.providers.rendering import MESSAGE_LISTS, render
-from trace_store.providers.values import FAULTS
+from trace_store.providers.rendering import FAULTS, MESSAGE_LISTS, render
 from trace_store.providers.wire import to_bytes
 
 options = st.fixed_dictionaries(

@@ -14,8 +14,7 @@ from trace_store.errors import RenderError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.openai_responses import messages_from_responses
-from trace_store.providers.rendering import render
-from trace_store.providers.values import Rendered
+from trace_store.providers.rendering import Rendered, render
 
 PNG = Image("image/png", PNG_BYTES)
 PNG_BLOCK = {

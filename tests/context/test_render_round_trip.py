@@ -16,8 +16,7 @@ from tests.support.request_losses import LOSSES, TAKEN_AWAY, changed, without
 from trace_store.objects.message import Message, part_blobs
 from trace_store.objects.parts import Data, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.documents import parse_messages
-from trace_store.providers.rendering import render
-from trace_store.providers.values import LOST_BY_DESIGN
+from trace_store.providers.rendering import LOST_BY_DESIGN, render
 from trace_store.providers.wire import to_bytes
 from trace_store.repo.repository import Repo
 

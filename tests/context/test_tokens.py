@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 from tests.importers.support.transcripts import chosen_files
 from tests.support.examples import examples
-from trace_store.context.tokens.ranks import ENCODINGS, load_tokens
 from trace_store.context.tokens.tokenizer import (
+    ENCODINGS,
     HEURISTIC_ENCODING,
     PART_CHARACTERS,
     CallableTokenizer,
@@ -33,6 +33,7 @@ from trace_store.context.tokens.tokenizer import (
     estimate_from_bytes,
     exact_parts,
     get_tokenizer,
+    load_tokens,
 )
 from trace_store.errors import InvalidInputError, StateError
 

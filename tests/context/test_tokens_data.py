@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.build_token_data import format_ranks, pack_tokens
-from trace_store.context.tokens import ranks
-from trace_store.context.tokens.ranks import (
+from trace_store.context.tokens import tokenizer
+from trace_store.context.tokens.tokenizer import (
     ENCODINGS,
     data_name,
     load_tokens,
@@ -77,7 +77,7 @@ def test_one_flipped_bit_is_noticed() -> None:
 
 
 def test_missing_data_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranks, "data_name", lambda _: "data/absent.zst")
+    monkeypatch.setattr(tokenizer, "data_name", lambda _: "data/absent.zst")
     with pytest.raises(StorageError, match="cannot read the ranks of o200k_base"):
         load_tokens("o200k_base")
 

@@ -17,8 +17,7 @@ from trace_store.context.tokens.overhead import (
     count_message,
     count_stored_message,
 )
-from trace_store.context.tokens.ranks import ENCODINGS
-from trace_store.context.tokens.tokenizer import CallableTokenizer, get_tokenizer
+from trace_store.context.tokens.tokenizer import ENCODINGS, CallableTokenizer, get_tokenizer
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.message import ROLES, Message, store_message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult

@@ -19,8 +19,7 @@ from trace_store.objects.message import Message
 from trace_store.objects.parts import Opaque, Text, ToolResult
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.fields import UNREAD, damage_kept
-from trace_store.providers.rendering import RENDERERS, render
-from trace_store.providers.values import ADAPTATIONS, FAULTS, Renderable
+from trace_store.providers.rendering import ADAPTATIONS, FAULTS, RENDERERS, Renderable, render
 from trace_store.providers.wire import to_bytes
 
 REQUESTS = {

@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 
 from trace_store.providers.lossless import parse
-from trace_store.providers.rendering import RENDERERS, render
-from trace_store.providers.values import ADAPTATIONS, FAULTS
+from trace_store.providers.rendering import ADAPTATIONS, FAULTS, RENDERERS, render
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "format" / "rendering.md"
 TEXT = PAGE.read_text(encoding="utf-8")

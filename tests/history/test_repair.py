@@ -17,9 +17,8 @@ from trace_store import Environment, FixedClock, Message, ObjectId, Repo, Store,
 from trace_store import ToolCall as Call
 from trace_store import ToolResult as Result
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.repair.faults import PROVIDERS
-from trace_store.context.repair.steps import repair_context
-from trace_store.context.repair.turns import NOT_RECORDED
+from trace_store.context.faults import PROVIDERS
+from trace_store.context.repair import NOT_RECORDED, repair_context
 from trace_store.errors import (
     InvalidInputError,
     InvalidMessageError,

@@ -16,7 +16,7 @@ from trace_store.importers.contract import Skip
 from trace_store.importers.decode import Line, read_lines
 from trace_store.importers.json_records import MAXIMUM_NESTING, records_of
 from trace_store.objects.content import bytes_of
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

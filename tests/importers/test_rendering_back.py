@@ -17,9 +17,8 @@ from trace_store.importers.import_file import import_paths
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import Message, part_blobs, store_message
 from trace_store.providers.documents import parse_messages
-from trace_store.providers.rendering import render
+from trace_store.providers.rendering import Renderable, render
 from trace_store.providers.validity import last_model
-from trace_store.providers.values import Renderable
 from trace_store.providers.wire import to_bytes
 from trace_store.repo.repository import Repo
 from trace_store.store.handle import Store

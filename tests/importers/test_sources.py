@@ -17,8 +17,7 @@ from trace_store.objects.commit import Commit
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.transcripts import sources
-from trace_store.transcripts.records import Record
-from trace_store.transcripts.sources import SOURCE_KEY, record_count, source_records
+from trace_store.transcripts.sources import SOURCE_KEY, Record, record_count, source_records
 
 TEXTS = st.text(st.characters(), max_size=120) | st.sampled_from(
     ["\ud83d lone", '"quoted" \\ back', "\x00\x1f\x7f\u2028", "é" * 50, "0j", "x" * 60]

@@ -23,14 +23,13 @@ from tests.importers.support.sound import (
 )
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.history.summary import summary
+from trace_store.history.summary import event_text, summary
 from trace_store.importers.formats.agent_trace import FORMAT as AGENT_TRACE
 from trace_store.importers.formats.trail import FORMAT as TRAIL
 from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.store.handle import Store
-from trace_store.transcripts.event_text import event_text
 
 TRAJECTORY: dict[str, Any] = {
     "id": "traj_ab12cd34ef56",

@@ -31,9 +31,8 @@ from trace_store.maintenance.fsck import fsck
 from trace_store.objects.parts import Text, ToolCall, ToolResult
 from trace_store.refs.names import FILES
 from trace_store.store.handle import Store
-from trace_store.transcripts.records import Record
 from trace_store.transcripts.segments import restore
-from trace_store.transcripts.sources import source_records
+from trace_store.transcripts.sources import Record, source_records
 
 PLACE = "refs/heads/sessions/play/"
 

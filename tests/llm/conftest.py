@@ -75,7 +75,7 @@ def asking(waits: Waits) -> Callable[..., llm.http_model.HttpModel]:
     """Return a model on such a server."""
 
     def make(server: FaultServer, **settings: object) -> llm.http_model.HttpModel:
-        defaults = {"name": "tiny", "url": server.url, "key": llm.keys.Secret(KEY)}
+        defaults = {"name": "tiny", "url": server.url, "key": llm.settings.Secret(KEY)}
         return llm.http_model.HttpModel(
             llm.settings.ModelSettings(**{**defaults, **settings}),  # type: ignore[arg-type]
             timing=waits,

@@ -28,7 +28,7 @@ def model(
     handler: Callable[[httpx.Request], httpx.Response],
     url: str = "https://example.org/v1",
 ) -> llm.http_model.HttpModel:
-    kept = llm.settings.ModelSettings("m-1", api, url, llm.keys.Secret(KEY), attempts=1)
+    kept = llm.settings.ModelSettings("m-1", api, url, llm.settings.Secret(KEY), attempts=1)
     return llm.http_model.HttpModel(kept, transport=httpx.MockTransport(handler))
 
 

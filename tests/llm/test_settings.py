@@ -158,21 +158,21 @@ def test_a_file_of_others(settings: Settings, tmp_path: Path) -> None:
 def test_changing_one_setting_keeps_the_rest(tmp_path: Path) -> None:
     disk, environment = Disk(), Environment(config_dir=str(tmp_path))
     path = tmp_path / "trace" / "model.toml"
-    llm.settings_file.set_setting(disk, environment, "name", 'm "1" \\')
+    llm.settings.set_setting(disk, environment, "name", 'm "1" \\')
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text("# mine\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    llm.settings_file.set_setting(disk, environment, "key", KEY)
-    llm.settings_file.set_setting(disk, environment, "name", "m-2")
+    llm.settings.set_setting(disk, environment, "key", KEY)
+    llm.settings.set_setting(disk, environment, "name", "m-2")
     assert path.read_text(encoding="utf-8") == f'# mine\nkey = "{KEY}"\nname = "m-2"\n'
-    llm.settings_file.set_setting(disk, environment, "key", None)
+    llm.settings.set_setting(disk, environment, "key", None)
     assert path.read_text(encoding="utf-8") == '# mine\nname = "m-2"\n'
     for key, value in (("nothing", "1"), ("api", "x"), ("timeout", "-1"), ("key", "a b")):
         with pytest.raises(errors.InvalidInputError):
-            llm.settings_file.set_setting(disk, environment, key, value)
+            llm.settings.set_setting(disk, environment, key, value)
     assert sorted(os.listdir(path.parent)) == ["model.toml"]
     path.write_text('name = """\nx"""\n', encoding="utf-8")
     with pytest.raises(errors.InvalidInputError):
-        llm.settings_file.set_setting(disk, environment, "name", "y")
+        llm.settings.set_setting(disk, environment, "name", "y")
 
 
 def test_proxies_of_the_environment(settings: Settings) -> None:
@@ -228,7 +228,7 @@ def test_no_error_shows_the_key(api: str, fault: str, caplog: pytest.LogCaptureF
         return httpx.Response(401, json={"error": {"message": told}})
 
     settings = llm.settings.ModelSettings(
-        "m", api, "https://example.org", llm.keys.Secret(KEY), attempts=1
+        "m", api, "https://example.org", llm.settings.Secret(KEY), attempts=1
     )
     model = llm.http_model.HttpModel(settings, transport=httpx.MockTransport(handler))
     with pytest.raises(errors.ModelError) as raised:
@@ -254,7 +254,7 @@ def test_no_log_shows_the_key_over_a_socket(
 
 
 def test_a_secret_shows_nothing() -> None:
-    secret = llm.keys.Secret(KEY)
+    secret = llm.settings.Secret(KEY)
     assert KEY not in f"{secret} {secret!r} {[secret]} {copy.copy(secret)}"
     assert bool(secret)
-    assert not llm.keys.Secret()
+    assert not llm.settings.Secret()

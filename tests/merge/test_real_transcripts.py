@@ -13,7 +13,7 @@ from trace_store import Environment, Repo, context
 from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.import_file import import_paths
 from trace_store.merge.conflicts import Conflict
-from trace_store.providers.values import FAULTS, LEADING_ASSISTANT
+from trace_store.providers.rendering import FAULTS, LEADING_ASSISTANT
 
 PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
 STRATEGIES = ("append", "interleave", "ours", "theirs", "decisions")

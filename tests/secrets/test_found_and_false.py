@@ -14,7 +14,7 @@ from collections import Counter
 from tests.secrets.support.redaction import redacted
 from tests.secrets.support.samples import harmless, secrets
 from trace_store.secrets.engine import Scanner
-from trace_store.secrets.prefilter import may_hold
+from trace_store.secrets.guard import may_hold
 
 MISSED = {"in words", "letters alone", "short", "cut in two"}
 """The limits that docs/secrets.md names."""

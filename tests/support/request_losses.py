@@ -23,7 +23,7 @@ from trace_store.objects.parts import (
     ToolResult,
 )
 from trace_store.providers import anthropic, gemini, openai_chat, openai_responses
-from trace_store.providers.values import LOST_EVERYWHERE
+from trace_store.providers.rendering import LOST_EVERYWHERE
 
 Loss = Callable[[list[Message]], list[Message]]
 

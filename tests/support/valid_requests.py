@@ -14,8 +14,7 @@ from tests.support.request_types import (
     validate_openai_responses,
 )
 from tests.support.responses_checker import check_openai_responses
-from trace_store.providers.rendering import MESSAGE_LISTS, render
-from trace_store.providers.values import Renderable, Rendered
+from trace_store.providers.rendering import MESSAGE_LISTS, Renderable, Rendered, render
 from trace_store.providers.wire import to_bytes
 
 CHECKS = {

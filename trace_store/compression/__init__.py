@@ -6,7 +6,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.compression import compress as compress
     from trace_store.compression import expand as expand
-    from trace_store.compression import heat as heat
     from trace_store.compression import prompt as prompt
     from trace_store.compression import report as report
     from trace_store.compression import suggest as suggest

@@ -1,4 +1,4 @@
-"""Suggestions to replace, shorten or pin messages, with the savings and reasons.
+"""Suggestions to replace, shorten or pin messages, with the savings and reasons; no model is asked.
 
 superseded   a file that was read again or changed later
 stale        a file that has changed on disk since it was read
@@ -7,17 +7,26 @@ similar      an output that a later one almost repeats
 failed       the output of a failed call
 cold         a long output, or a topic, that no later message uses any more
 pin          a user message that many later messages use
+
+The heat of a message is how much later messages use it. Each message has marks: the paths of its tool calls, and the
+identifiers, numbers and file names in its texts. A later message that has one of them mentions it. Common marks and old
+mentions count less. The weight of a mention is
+
+    log(messages / messages with the mark) / (marks of the message) ** 0.5  *  2 ** -(age of the mention / half-life)
+
+with ages in messages from the end. The heat is that sum plus 2 ** -(own age / half-life), as a share of the hottest
+message, from 0 to 1. Pinned messages and instructions have heat 1.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from itertools import chain
 from zlib import crc32
 
 from trace_store import errors
-from trace_store.compression.heat import Heat
 from trace_store.compression.selection import private_salt
 from trace_store.compression.trim import (
     DUPLICATE,
@@ -32,21 +41,23 @@ from trace_store.compression.trim import (
     working_state,
 )
 from trace_store.compression.working_context import REASON, SUMMARY, Output, WorkingContext
-from trace_store.context.activity import READ
+from trace_store.context.activity import READ, action_of
 from trace_store.frozen import value
 from trace_store.history.commit import new_draft, write
 from trace_store.objects import operations as ops
 from trace_store.objects.message import Message
+from trace_store.objects.parts import Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from trace_store.context.compiled import CompiledMessage
     from trace_store.history.draft import CommitResult
     from trace_store.objects.address import Address
     from trace_store.objects.content import Salt
+    from trace_store.objects.parts import Part
     from trace_store.store.handle import Store
-
 
 _HASHES = 64
 _BANDS = 16
@@ -60,6 +71,33 @@ _NEAR_DUPLICATE = 0.8
 _SAME_TOPIC = 0.2
 _OPEN_TOPICS = 30
 """A set may join one of this many topics that were used last."""
+STALE = "stale"
+SIMILAR = "similar"
+COLD = "cold"
+PIN = "pin"
+
+SHORTEN = "shorten"
+REPLACE = "replace"
+
+_COLD_HEAT = 0.1
+_COLD_TOKENS = 300
+_KEPT_TOKENS = 80
+_SMALLEST_OUTPUT = 400
+_SMALLEST_SAVING = 50
+_PIN_MENTIONS = 8
+_PINS = 3
+_NUMBERED = re.compile(r"^\s*\d+(?:→|\t|: ?)")
+_CHANGED_SHARE = 0.1
+
+HALF_LIFE = 40
+"""Half-life: the number of messages after which a mention counts half."""
+_MARK = re.compile(r"[A-Za-z_][\w./-]{5,60}|\b\d{3,}\b|\b[0-9a-f]{7,40}\b")
+_TELLING = re.compile(r"[a-z][A-Z]|[\d_/]|\w\.\w")
+_MOST_MARKS = 400
+_COMMON = 0.2
+_MOST_MENTIONS = 100
+"""Number of later mentions of one mark that `mentions` counts."""
+_STRIP = "./-"
 
 
 def near_duplicates(texts: Sequence[str]) -> Iterator[tuple[int, int, float]]:
@@ -127,25 +165,6 @@ def topics(names: Iterable[set[str]]) -> list[list[int]]:
             used[1].append(index)
             open_topics.append(used)
     return found
-
-
-STALE = "stale"
-SIMILAR = "similar"
-COLD = "cold"
-PIN = "pin"
-
-SHORTEN = "shorten"
-REPLACE = "replace"
-
-_COLD_HEAT = 0.1
-_COLD_TOKENS = 300
-_KEPT_TOKENS = 80
-_SMALLEST_OUTPUT = 400
-_SMALLEST_SAVING = 50
-_PIN_MENTIONS = 8
-_PINS = 3
-_NUMBERED = re.compile(r"^\s*\d+(?:→|\t|: ?)")
-_CHANGED_SHARE = 0.1
 
 
 @value
@@ -394,3 +413,77 @@ def _changed_share(path: str, text: str) -> float:
     except OSError:
         return 0.0
     return sum(line not in now for line in lines) / len(lines)
+
+
+def marks_of(parts: Sequence[Part]) -> set[str]:
+    """Return the paths, identifiers and numbers that some parts name."""
+    found: set[str] = set()
+    for text in _texts(parts):
+        for match in _MARK.finditer(text):
+            mark = match[0].strip(_STRIP)
+            if _TELLING.search(mark):
+                found.add(mark)
+                found.add(mark.rsplit("/", 1)[-1])
+            if len(found) >= _MOST_MARKS:
+                return found
+    return found
+
+
+def _texts(parts: Sequence[Part]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, Text):
+            yield part.text
+        elif isinstance(part, ToolCall):
+            yield " ".join(action_of(part).paths)
+            yield part.arguments
+        elif isinstance(part, ToolResult):
+            yield from (inner.text for inner in part.content if isinstance(inner, Text))
+
+
+class Heat:
+    """The heat of the messages of a context.
+
+    Attributes:
+        values: from 0 to 1, by position.
+        mentions: how many later messages mention each, by position.
+        marks: the marks of each message, without very common ones.
+    """
+
+    def __init__(self, messages: Sequence[CompiledMessage]) -> None:
+        count = len(messages)
+        marks = [marks_of(message.parts) for message in messages]
+        places: dict[str, list[int]] = {}
+        for at, found in enumerate(marks):
+            for mark in found:
+                places.setdefault(mark, []).append(at)
+        most = max(2, int(count * _COMMON))
+        weights = {
+            mark: math.log(count / len(where))
+            for mark, where in places.items()
+            if 2 <= len(where) <= most
+        }
+        decay = [0.5 ** ((count - 1 - at) / HALF_LIFE) for at in range(count)]
+        self.marks = [{mark for mark in found if len(places[mark]) <= most} for found in marks]
+        self.mentions: list[int] = []
+        raw = []
+        passed = dict.fromkeys(weights, 0)
+        ahead = {mark: sum(decay[each] for each in places[mark]) for mark in weights}
+        for at, found in enumerate(marks):
+            later: set[int] = set()
+            used = 0.0
+            for mark in found & weights.keys():
+                passed[mark] += 1
+                ahead[mark] -= decay[at]
+                later.update(places[mark][passed[mark] : passed[mark] + _MOST_MENTIONS])
+                used += weights[mark] * max(0.0, ahead[mark])
+            self.mentions.append(len(later))
+            raw.append(decay[at] + used / math.sqrt(len(found) or 1))
+        hottest = max(raw, default=0.0) or 1.0
+        self.values = [
+            1.0 if _is_fixed(message) else value / hottest
+            for message, value in zip(messages, raw, strict=True)
+        ]
+
+
+def _is_fixed(message: CompiledMessage) -> bool:
+    return message.priority == ops.PINNED or message.role in ("system", "developer")

@@ -318,7 +318,7 @@ class RenderableContext:
         """Return the messages to render."""
         raise AttributeError("shown_messages")
 
-    def render(self, form: str, **options: Any) -> providers.values.Rendered:
+    def render(self, form: str, **options: Any) -> providers.rendering.Rendered:
         """Return the context in a provider's format; `form` is a name in `render.RENDERERS`.
 
         Raises:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from trace_store.history import log_filters as log_filters
     from trace_store.history import log_query as log_query
     from trace_store.history import lookup as lookup
-    from trace_store.history import part_lines as part_lines
     from trace_store.history import repair as repair
     from trace_store.history import request_diff as request_diff
     from trace_store.history import reset as reset

@@ -16,7 +16,7 @@ from trace_store.history.trash import keep_in_trash, keep_other_tips
 from trace_store.ident import count_of, is_count
 from trace_store.oid import ObjectId
 from trace_store.ref_names import is_ref_name
-from trace_store.refs.log_messages import rename_message
+from trace_store.refs.head import upstream_in
 from trace_store.refs.names import (
     BRANCHES,
     CHECKPOINTS,
@@ -25,7 +25,7 @@ from trace_store.refs.names import (
     branch_ref,
     check_text,
 )
-from trace_store.refs.upstreams import upstream_in
+from trace_store.refs.reflog import rename_message
 from trace_store.revision import commits_of, upstreams
 
 TYPE_CHECKING = False

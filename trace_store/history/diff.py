@@ -21,10 +21,11 @@ from trace_store.context.content import message_at, seen_of, seen_of_ghost
 from trace_store.frozen import value
 from trace_store.history.log import named
 from trace_store.objects.address import BIRTH_BYTES
+from trace_store.objects.parts import Data, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeAlias
 
     from trace_store.context.compile_index import IndexView
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
     from trace_store.history.request_diff import RenderedDiff
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
+    from trace_store.objects.parts import Part
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
 
     Said: TypeAlias = Callable[[MessageRecord], bytes]
     """Returns the bytes that a model sees of a message."""
-
 
 ADDED = "added"
 REMOVED = "removed"
@@ -50,6 +51,9 @@ GHOSTED = "ghost"
 COPIED = "copied"
 KINDS = (ADDED, REMOVED, EDITED, MOVED, PRIORITY, LABELS, GHOSTED, COPIED)
 """How a message can differ; COPIED means the same content at another address."""
+_HALVES = ("assistant", "tool")
+FEW = 16
+"""Up to this many messages are looked up one by one; for more, the whole common prefix is read."""
 
 
 @value
@@ -300,11 +304,6 @@ def longest_increasing(values: Sequence[int]) -> set[int]:
         found.add(index)
         index = before[index]
     return found
-
-
-_HALVES = ("assistant", "tool")
-FEW = 16
-"""Up to this many messages are looked up one by one; for more, the whole common prefix is read."""
 
 
 def diff(
@@ -627,3 +626,34 @@ def _tool_name(tool: Any) -> str:
     inner = tool.get("function", tool) if isinstance(tool, dict) else {}
     name = inner.get("name") if isinstance(inner, dict) else None
     return name if isinstance(name, str) else "?"
+
+
+def lines_of_parts(parts: Sequence[Part], indent: str = "") -> Iterator[str]:
+    """Yield the lines of parts, not escaped; a part without text yields a placeholder."""
+    for part in parts:
+        if isinstance(part, Data):
+            yield f"{indent}[data {part.schema}]"
+            yield from _lines(part.indented, indent)
+        elif isinstance(part, Text):
+            yield from _lines(part.text, indent)
+        elif isinstance(part, ToolCall):
+            yield f"{indent}[tool call {part.name} {part.id}]"
+            yield from _lines(part.arguments, indent)
+        elif isinstance(part, ToolResult):
+            yield f"{indent}[tool result {part.call_id}{', failed' if part.is_error else ''}]"
+            yield from lines_of_parts(part.content, indent + "  ")
+        elif isinstance(part, Reasoning):
+            yield f"{indent}[reasoning]"
+            yield from _lines(part.text, indent)
+        elif isinstance(part, Image):
+            what = part.url or f"{part.media_type}, {len(part.data or b''):,} bytes"
+            yield f"{indent}[image {what}]"
+        elif isinstance(part, Opaque):
+            yield f"{indent}[{part.provider} data, {len(part.data):,} bytes]"
+        else:
+            yield f"{indent}[{part.type}]"
+
+
+def _lines(text: str, indent: str) -> Iterator[str]:
+    for line in text.rstrip("\n").split("\n"):
+        yield indent + line

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import islice, repeat
 
-from trace_store import commit_table, errors, history, objects, secrets, transcripts
+from trace_store import commit_table, errors, history, objects, secrets
 from trace_store.commit_table.commits import TABLE_THRESHOLD
 from trace_store.commit_table.table import (
     AUTHOR_OVERFLOW,
@@ -342,7 +342,7 @@ class LogEntry:
     @property
     def event(self) -> str:
         """What an agent's program recorded without a message; "" for any other commit."""
-        return transcripts.event_text.event_text(self.commit, self._source.store.objects.read)
+        return history.summary.event_text(self.commit, self._source.store.objects.read)
 
     def snippet(self, text: str) -> Snippet | None:
         """Return what stands around a text in its messages or edits, in any case; None if it does not occur."""

@@ -10,10 +10,9 @@ from collections import Counter
 
 from trace_store import revision as revisions
 from trace_store.context.compiler import ContextCompiler
+from trace_store.context.faults import Fault, Item
 from trace_store.context.fold import Fold
-from trace_store.context.repair.faults import Fault
-from trace_store.context.repair.steps import RepairedContext, repair_context
-from trace_store.context.repair.working_copy import Item
+from trace_store.context.repair import RepairedContext, repair_context
 from trace_store.errors import InvalidInputError
 from trace_store.frozen import value
 from trace_store.graph import is_ancestor
@@ -22,8 +21,8 @@ from trace_store.history.draft import CommitResult, Draft
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Part, ToolResult
 from trace_store.oid import ObjectId
+from trace_store.providers.rendering import Repair
 from trace_store.providers.validity import pair
-from trace_store.providers.values import Repair
 from trace_store.refs.names import BRANCHES
 
 TYPE_CHECKING = False

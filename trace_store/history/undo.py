@@ -17,16 +17,17 @@ from trace_store.maintenance.seal import seal
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import NAME, Head
-from trace_store.refs.log_messages import (
+from trace_store.refs.names import AUTOMATIC, BRANCHES, TRASH
+from trace_store.refs.reflog import (
+    GIT,
     REDO,
     UNDO,
+    ReflogEntry,
     read_join,
     read_rename,
     read_switch,
     split_undo,
 )
-from trace_store.refs.names import AUTOMATIC, BRANCHES, TRASH
-from trace_store.refs.reflog import GIT, ReflogEntry
 from trace_store.revision import resolve_commit
 from trace_store.store.reflogs import all_logs
 

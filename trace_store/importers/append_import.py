@@ -16,6 +16,7 @@ from typing import Any
 
 from trace_store.context.calls import Calls, find_in_history, link_wording
 from trace_store.frozen import value
+from trace_store.history.summary import event_of
 from trace_store.importers.build_commits import (
     AddressOf,
     MessageLocation,
@@ -38,9 +39,7 @@ from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
-from trace_store.transcripts.event_text import event_of
-from trace_store.transcripts.records import Record
-from trace_store.transcripts.sources import Read, record_count, unpurged_records
+from trace_store.transcripts.sources import Read, Record, record_count, unpurged_records
 
 COMPLETION = "+"
 """Separator of key and record count in the key of a completing commit."""

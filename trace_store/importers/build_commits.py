@@ -22,9 +22,9 @@ from trace_store.objects.message import ROLES, Message, is_kind, store_message, 
 from trace_store.objects.parts import Part, ToolCall, ToolResult
 from trace_store.oid import ObjectId
 from trace_store.transcripts.layout import Pages, RecordPlace, record_hash
-from trace_store.transcripts.records import Record
 from trace_store.transcripts.sources import (
     SOURCE_KEY,
+    Record,
     compact_record,
     content_numbers,
     encode_source,

@@ -17,7 +17,7 @@ from trace_store.frozen import value
 from trace_store.importers.decode import Line, ReadAt
 from trace_store.importers.files import Inner
 from trace_store.objects.parts import Part
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from trace_store.context.tokens.ranks import load_zstd
+from trace_store.context.tokens.tokenizer import load_zstd
 from trace_store.errors import UnreadableInputError
 
 COMPRESSED = (".zst", ".gz")

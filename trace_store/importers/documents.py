@@ -23,7 +23,7 @@ from trace_store.importers.json_records import (
     text_in,
 )
 from trace_store.objects.content import bytes_of
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 MAXIMUM_DOCUMENT_BYTES = 512 << 20
 CUT_SHORT = "cut-short"

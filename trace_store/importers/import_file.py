@@ -59,16 +59,22 @@ from trace_store.importers.report import (
     ImportReport,
     record_outcomes,
 )
-from trace_store.importers.resume_state import ResumeState, ResumeStates, edges, state_key
+from trace_store.importers.resume_state import (
+    ResumeState,
+    ResumeStates,
+    StrayFinder,
+    Strays,
+    edges,
+    state_key,
+)
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.importers.source_archive import ResumeCut, is_kept, keep_file, resume_places
-from trace_store.importers.strays import StrayFinder, Strays
 from trace_store.importers.write import PlanWriter, WriteResult
 from trace_store.oid import ObjectId
 from trace_store.ref_names import UsedNames
 from trace_store.refs.names import BRANCHES, check_ref_name
 from trace_store.revision import SESSIONS
-from trace_store.secrets import modes
+from trace_store.secrets import BLOCK
 from trace_store.secrets.guard import FACT, Guard, counts
 from trace_store.secrets.rules import VERSION
 from trace_store.store.handle import Store
@@ -171,7 +177,7 @@ class FileImport:
             offset, number = 0, 1
         else:
             offset, number = state.offset, state.line
-        if self._context.guard is not None and self._context.guard.mode == modes.BLOCK:
+        if self._context.guard is not None and self._context.guard.mode == BLOCK:
             self._look_ahead(offset, number)
         end, number = self._feed(plan, offset, number)
         self._finish(plan, end, number)

@@ -14,7 +14,7 @@ from trace_store.importers.contract import Skip
 from trace_store.importers.decode import Line
 from trace_store.objects.content import bytes_of
 from trace_store.providers.wire import finite, refuse_constant
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 MAXIMUM_NESTING = 200
 """Maximum nesting of a record."""

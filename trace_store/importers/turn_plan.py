@@ -46,7 +46,7 @@ from trace_store.importers.turns import (
     join_turns,
 )
 from trace_store.oid import digest
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 
 class Row(NamedTuple):

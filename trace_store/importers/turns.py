@@ -15,7 +15,7 @@ from trace_store.importers.decode import Line
 from trace_store.importers.documents import read_document
 from trace_store.importers.json_records import records_of
 from trace_store.objects.parts import Part
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 
 class Turn(NamedTuple):

@@ -41,14 +41,13 @@ from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import load_message
+from trace_store.objects.operations import report_of, reported_tokens
 from trace_store.objects.parts import ToolCall, ToolResult
-from trace_store.objects.reports import report_of, reported_tokens
 from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.names import TRASH
 from trace_store.store.handle import Store
-from trace_store.transcripts.records import Record
-from trace_store.transcripts.sources import SOURCE_KEY, record_count, unpurged_records
+from trace_store.transcripts.sources import SOURCE_KEY, Record, record_count, unpurged_records
 
 BATCH_COMMITS = 256
 BATCH_BYTES = 4 * 1024 * 1024

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from trace_store.llm import dialogue as dialogue
     from trace_store.llm import http as http
     from trace_store.llm import http_model as http_model
-    from trace_store.llm import keys as keys
     from trace_store.llm import settings as settings
-    from trace_store.llm import settings_file as settings_file
 
 __getattr__ = submodules(__name__)

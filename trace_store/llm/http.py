@@ -20,7 +20,7 @@ from contextlib import suppress
 from trace_store import errors
 from trace_store.frozen import field, value
 from trace_store.ident import Clock
-from trace_store.llm.keys import Secret
+from trace_store.llm.settings import Secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

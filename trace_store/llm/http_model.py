@@ -20,7 +20,7 @@ from trace_store.llm.http import (
     retry_after,
     with_retries,
 )
-from trace_store.llm.keys import masked
+from trace_store.llm.settings import masked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from trace_store.llm.contract import Cancellation, Completion, Prompt
     from trace_store.llm.http import Answer
-    from trace_store.llm.keys import Secret
-    from trace_store.llm.settings import ModelSettings
+    from trace_store.llm.settings import ModelSettings, Secret
 
 MAXIMUM_ERROR_BYTES = 1 << 16
 _END = "[DONE]"

@@ -26,11 +26,16 @@ from trace_store.maintenance.verify_purged import Needles, PurgeVerification, se
 from trace_store.objects.codec import BLOB, blob_content, chunks_of, is_content, kind_of, links
 from trace_store.objects.content import bytes_of
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.fingerprints import MAXIMUM_FORMS, SALT_BYTES, Fingerprint
-from trace_store.odb.fingerprints import find as find_text
 from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_writer import PackWriter
-from trace_store.odb.tombstones import Tombstone, check_reason
+from trace_store.odb.tombstones import (
+    MAXIMUM_FORMS,
+    SALT_BYTES,
+    Fingerprint,
+    Tombstone,
+    check_reason,
+    find_text,
+)
 from trace_store.oid import ObjectId
 from trace_store.refs.summary import find_git
 

@@ -17,11 +17,10 @@ from trace_store.frozen import value
 from trace_store.journal.file import open_journal
 from trace_store.objects.content import bytes_of
 from trace_store.odb.compression import decompress_first
-from trace_store.odb.fingerprints import find as find_text
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.loose import RAW
 from trace_store.odb.pack import DICTIONARY, MAGIC, PackWalk
-from trace_store.odb.tombstones import placeholder_of
+from trace_store.odb.tombstones import find_text, placeholder_of
 from trace_store.oid import digest
 
 TYPE_CHECKING = False
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from trace_store.files import Disk
-    from trace_store.odb.fingerprints import Fingerprint
+    from trace_store.odb.tombstones import Fingerprint
     from trace_store.store.handle import Store
 
 

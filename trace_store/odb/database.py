@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
     from trace_store.journal.journal import Journal
     from trace_store.layout import Layout
-    from trace_store.odb.fingerprints import Fingerprint
 
 
 UNCHECKED = -1
@@ -85,7 +84,7 @@ class ObjectDatabase:
         return self._tombstones
 
     @property
-    def purged_texts(self) -> Sequence[Fingerprint]:
+    def purged_texts(self) -> Sequence[odb.tombstones.Fingerprint]:
         """The fingerprints of purged texts, as of the last `refresh`."""
         if self._purged is None:
             self.refresh_tombstones()

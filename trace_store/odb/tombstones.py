@@ -1,12 +1,19 @@
-"""Tombstones of purged objects, and fingerprints of purged texts.
+"""Tombstones of purged objects, and fingerprints of purged texts, to recognise content that contains one.
 
     tombstones/<oid>-<check>    ["tombstone", {"by": text, "object": id, "time": milliseconds, "why": text}]
+    tombstones/text-<hash>      ["fingerprint", {"by": text, "forms": [[size, sieve, check], …], "salt": bytes,
+                                 "time": milliseconds, "why": text}]
 
-The name has the 64 hex digits of the object's id, and the first 16 of the hash of the file's bytes. So two people who
-purge the same object create two files, which git merges without a conflict, and a file never changes.
+A tombstone's name has the 64 hex digits of the object's id, and the first 16 of the hash of the file's bytes. So two
+people who purge the same object create two files, which git merges without a conflict, and a file never changes.
 
 Rule: a file with such a name alone means that the object is purged. Its content is only displayed, and only if the hash
 matches; it may come from a stranger. Of several, the earliest is displayed.
+
+A form of a fingerprint is one encoding of the text: `size` is its length in bytes, `check` the first 16 bytes of the
+hash of salt and form, and `sieve` the low two bits of each of its eight middle bytes. Content is reduced to these bits,
+which is as fast as a copy, and searched for the sieve; a hash is computed only where it matches. A fingerprint does not
+reveal the text, but it can confirm a guess, as an object id can.
 """
 
 from __future__ import annotations
@@ -18,8 +25,6 @@ from trace_store import errors
 from trace_store.files import create_file, read_file, stamp, unchanged
 from trace_store.ident import format_time
 from trace_store.objects.codec import blob_content, chunks_of, decode, encode, is_content
-from trace_store.odb import fingerprints
-from trace_store.odb.fingerprints import MAXIMUM_FORM_BYTES
 from trace_store.oid import HEX_CHARACTERS, ObjectId, digest
 
 TYPE_CHECKING = False
@@ -30,8 +35,8 @@ if TYPE_CHECKING:
     from trace_store.files import Disk
     from trace_store.layout import Layout
     from trace_store.odb.database import ObjectDatabase
-    from trace_store.odb.fingerprints import Fingerprint
 
+    Form = tuple[int, bytes, bytes]
 
 KIND = "tombstone"
 CHECK_CHARACTERS = 16
@@ -40,6 +45,17 @@ MAXIMUM_TEXT_CHARACTERS = 512
 """Maximum length of a reason. Authors have their own limit."""
 _HEX = frozenset("0123456789abcdef")
 _NAME_CHARACTERS = HEX_CHARACTERS + 1 + CHECK_CHARACTERS
+FINGERPRINT_KIND = "fingerprint"
+TEXT_PREFIX = "text-"
+CHECK_BYTES = 16
+SALT_BYTES = 16
+SIEVE_BYTES = 8
+MAXIMUM_FINGERPRINT_BYTES = 64 * 1024
+"""Maximum size of the file of a fingerprint."""
+MAXIMUM_FORM_BYTES = 1 << 16
+MAXIMUM_FORMS = 1000
+"""Maximum forms of a fingerprint: about 80 short texts. Each costs 1 ms per MiB written."""
+_LOW_BITS = bytes(byte & 3 for byte in range(256))
 
 
 class Tombstone:
@@ -113,7 +129,7 @@ class Tombstones:
         self._scratch = layout.tmp_dir
         self._stamp: object = None
         self._names: dict[bytes, list[str]] = {}
-        self._texts: dict[str, fingerprints.Fingerprint | None] = {}
+        self._texts: dict[str, Fingerprint | None] = {}
         self.oids: frozenset[bytes] = frozenset()
         self.refresh()
 
@@ -123,12 +139,12 @@ class Tombstones:
             return
         self._stamp = stamp(self._disk, self._folder)
         names: dict[bytes, list[str]] = {}
-        texts: dict[str, fingerprints.Fingerprint | None] = {}
+        texts: dict[str, Fingerprint | None] = {}
         for name in self._disk.names(self._folder):
             oid = oid_of(name)
             if oid is not None:
                 names.setdefault(oid, []).append(name)
-            elif name.startswith(fingerprints.PREFIX):
+            elif name.startswith(TEXT_PREFIX):
                 texts[name] = self._texts.get(name) or self._fingerprint(name)
         self._names = names
         self._texts = texts
@@ -142,18 +158,18 @@ class Tombstones:
         return digest("\n".join(listed).encode()).hex()[:12]
 
     @property
-    def texts(self) -> list[fingerprints.Fingerprint]:
+    def texts(self) -> list[Fingerprint]:
         """The fingerprints of purged texts, oldest first."""
         return sorted(filter(None, self._texts.values()), key=lambda each: each.time)
 
-    def add_text(self, fingerprint: fingerprints.Fingerprint) -> None:
+    def add_text(self, fingerprint: Fingerprint) -> None:
         """Store a fingerprint durably.
 
         Raises:
             StorageError: it cannot be written.
         """
         data = fingerprint.encode()
-        self._write(fingerprints.file_name(data), data)
+        self._write(text_file_name(data), data)
         self._sync_names()
 
     def find(self, oid: bytes) -> Tombstone | None:
@@ -225,7 +241,7 @@ class Tombstones:
         """Return the names of invalid files in the folder."""
         invalid = []
         for name in self._disk.names(self._folder):
-            if name.startswith(fingerprints.PREFIX):
+            if name.startswith(TEXT_PREFIX):
                 if self._fingerprint(name) is None:
                     invalid.append(name)
                 continue
@@ -239,9 +255,9 @@ class Tombstones:
         parsed = None if data is None else parse(name, data)
         return parsed or Tombstone(oid)
 
-    def _fingerprint(self, name: str) -> fingerprints.Fingerprint | None:
-        data = self._data(name, fingerprints.MAXIMUM_BYTES)
-        return None if data is None else fingerprints.parse(name, data)
+    def _fingerprint(self, name: str) -> Fingerprint | None:
+        data = self._data(name, MAXIMUM_FINGERPRINT_BYTES)
+        return None if data is None else parse_fingerprint(name, data)
 
     def _data(self, name: str, limit: int = MAXIMUM_BYTES) -> bytes | None:
         try:
@@ -264,29 +280,29 @@ class Tombstones:
         self._disk.rename(temporary, os.path.join(self._folder, name))
 
 
-def purged_text_error(oid: ObjectId, text: fingerprints.Fingerprint) -> errors.PurgedError:
+def purged_text_error(oid: ObjectId, text: Fingerprint) -> errors.PurgedError:
     """Return the error for an object that contains a purged text."""
     return Tombstone(oid, text.time, text.by, text.why).error("its content has a text that")
 
 
 def find_purged_texts(
-    objects: Mapping[ObjectId, bytes], texts: Iterable[fingerprints.Fingerprint]
-) -> dict[ObjectId, fingerprints.Fingerprint]:
+    objects: Mapping[ObjectId, bytes], texts: Iterable[Fingerprint]
+) -> dict[ObjectId, Fingerprint]:
     """Return the objects that contain a purged text, each with the fingerprint.
 
     If a text spans two chunks, both are returned.
     """
-    matches: dict[ObjectId, fingerprints.Fingerprint] = {}
+    matches: dict[ObjectId, Fingerprint] = {}
     texts = list(texts)
     for oid, data in objects.items():
-        hit = fingerprints.find(data, texts)
+        hit = find_text(data, texts)
         if hit is not None:
             matches[oid] = hit
         chunks = [chunk for chunk in chunks_of(data) if chunk in objects]
         for first, second in itertools.pairwise(chunks):
             border = blob_content(objects[first])[-MAXIMUM_FORM_BYTES:]
             border += blob_content(objects[second])[:MAXIMUM_FORM_BYTES]
-            hit = fingerprints.find(border, texts)
+            hit = find_text(border, texts)
             if hit is not None:
                 matches |= {oid: hit, first: hit, second: hit}
     return matches
@@ -384,3 +400,127 @@ def drop_purged(
             database.refresh_tombstones()
     purged = database.purged
     return {oid: data for oid, data in objects.items() if oid not in purged}
+
+
+class Fingerprint:
+    """The fingerprint of one purge of texts.
+
+    Attributes:
+        forms: (size, sieve, check) of each encoding.
+        salt: 16 bytes, hashed before each form.
+        time, by, why: as in a tombstone.
+    """
+
+    __slots__ = ("by", "forms", "salt", "time", "why")
+
+    def __init__(
+        self, forms: Iterable[Form], salt: bytes, time: int, by: str = "", why: str = ""
+    ) -> None:
+        self.forms = tuple(forms)
+        self.salt = salt
+        self.time = time
+        self.by = by
+        self.why = why
+
+    @classmethod
+    def of(
+        cls, spellings: Iterable[bytes], salt: bytes, time: int, by: str = "", why: str = ""
+    ) -> Fingerprint:
+        """Return the fingerprint of a text, given all its encodings."""
+        forms = []
+        for form in sorted(set(spellings), key=lambda form: (len(form), form)):
+            start, end = _middle(len(form))
+            sieve = form[start:end].translate(_LOW_BITS)
+            forms.append((len(form), sieve, digest(salt + form)[:CHECK_BYTES]))
+        return cls(forms, salt, time, by, why)
+
+    def encode(self) -> bytes:
+        """Return the bytes of the fingerprint's file."""
+        fields = {
+            "by": self.by,
+            "forms": [list(form) for form in self.forms],
+            "salt": self.salt,
+            "time": self.time,
+            "why": self.why,
+        }
+        return encode([FINGERPRINT_KIND, fields])
+
+    def matches(self, data: bytes, reduced: bytes) -> bool:
+        """Return True if the data contains the text; `reduced` is `reduce(data)`."""
+        for size, sieve, check in self.forms:
+            start = (size - len(sieve)) // 2
+            at = reduced.find(sieve, start)
+            while at >= 0:
+                form = data[at - start : at - start + size]
+                if len(form) < size:
+                    break
+                if digest(self.salt + form)[:CHECK_BYTES] == check:
+                    return True
+                at = reduced.find(sieve, at + 1)
+        return False
+
+
+def reduce(data: bytes) -> bytes:
+    """Return the low two bits of each byte, to search for sieves."""
+    return data.translate(_LOW_BITS)
+
+
+def find_text(data: bytes, texts: Iterable[Fingerprint]) -> Fingerprint | None:
+    """Return the first fingerprint whose text is in the data, or None."""
+    reduced = reduce(data)
+    return next((text for text in texts if text.matches(data, reduced)), None)
+
+
+def text_file_name(data: bytes) -> str:
+    """Return the name of a fingerprint's file, given its bytes."""
+    return TEXT_PREFIX + digest(data).hex()
+
+
+def parse_fingerprint(name: str, data: bytes) -> Fingerprint | None:
+    """Return the fingerprint in a file, or None if the file is invalid."""
+    if len(data) > MAXIMUM_FINGERPRINT_BYTES or text_file_name(data) != name:
+        return None
+    fields: Mapping[str, object]
+    try:
+        kind, fields = decode(data)
+        forms, salt, time = fields["forms"], fields["salt"], fields["time"]
+        by, why = fields["by"], fields["why"]
+    except (errors.TraceError, ValueError, KeyError, TypeError):
+        return None
+    is_sound = (
+        kind == FINGERPRINT_KIND
+        and isinstance(salt, bytes)
+        and len(salt) == SALT_BYTES
+        and type(time) is int
+        and 0 < time < 1 << 53
+        and isinstance(by, str)
+        and isinstance(why, str)
+        and (by + why).isprintable()
+        and isinstance(forms, list)
+        and 0 < len(forms) <= MAXIMUM_FORMS
+        and all(map(_is_form, forms))
+    )
+    if not is_sound:
+        return None
+    assert isinstance(forms, list)
+    return Fingerprint(map(tuple, forms), salt, time, by, why)  # type: ignore[arg-type]
+
+
+def _is_form(form: object) -> bool:
+    if not isinstance(form, list) or len(form) != 3:
+        return False
+    size, sieve, check = form
+    return (
+        type(size) is int
+        and 0 < size <= MAXIMUM_FORM_BYTES
+        and isinstance(sieve, bytes)
+        and len(sieve) == min(size, SIEVE_BYTES)
+        and isinstance(check, bytes)
+        and len(check) == CHECK_BYTES
+    )
+
+
+def _middle(size: int) -> tuple[int, int]:
+    width = min(size, SIEVE_BYTES)
+    start = (size - width) // 2
+    return start, start + width

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from trace_store.providers import openai_responses as openai_responses
     from trace_store.providers import plain_text as plain_text
     from trace_store.providers import rendering as rendering
-    from trace_store.providers import values as values
     from trace_store.providers import wire as wire
 
 FORMATS = ("anthropic", "gemini", "json", "openai", "openai-responses", "text")

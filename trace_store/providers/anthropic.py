@@ -57,15 +57,7 @@ from trace_store.providers.media import (
     opaque_block,
     web_url,
 )
-from trace_store.providers.tools import (
-    ANTHROPIC_NAME_LIMIT,
-    add_tools,
-    anthropic_tools,
-    call_input,
-    tool_name,
-)
-from trace_store.providers.validity import Answer, EarlierReasoning, Piece, Turn, arrange
-from trace_store.providers.values import (
+from trace_store.providers.rendering import (
     BLANK_TEXT,
     ERROR_WITHOUT_TEXT,
     IMAGE_LEFT_OUT,
@@ -80,6 +72,14 @@ from trace_store.providers.values import (
     Renderable,
     Repairs,
 )
+from trace_store.providers.tools import (
+    ANTHROPIC_NAME_LIMIT,
+    add_tools,
+    anthropic_tools,
+    call_input,
+    tool_name,
+)
+from trace_store.providers.validity import Answer, EarlierReasoning, Piece, Turn, arrange
 from trace_store.providers.wire import word
 from trace_store.providers.writers import TurnWriter, begin, merged, split_front
 

@@ -68,6 +68,16 @@ from trace_store.providers.media import (
     left_out_code,
 )
 from trace_store.providers.media_facts import GEMINI_IMAGES
+from trace_store.providers.rendering import (
+    CALL_UNSIGNED,
+    IMAGE_LEFT_OUT,
+    IMAGE_MOVED,
+    INVALID_IMAGE,
+    SYSTEM_ROLES,
+    Options,
+    Renderable,
+    Repairs,
+)
 from trace_store.providers.tools import (
     add_tools,
     call_id,
@@ -85,16 +95,6 @@ from trace_store.providers.validity import (
     arrange,
     before_gemini_3,
     is_signature,
-)
-from trace_store.providers.values import (
-    CALL_UNSIGNED,
-    IMAGE_LEFT_OUT,
-    IMAGE_MOVED,
-    INVALID_IMAGE,
-    SYSTEM_ROLES,
-    Options,
-    Renderable,
-    Repairs,
 )
 from trace_store.providers.wire import INNER_DEPTH, parse_object
 from trace_store.providers.writers import TurnWriter, begin, merged, split_front

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    from trace_store.providers.values import Renderable
+    from trace_store.providers.rendering import Renderable
 
     Wire: TypeAlias = dict[str, Any]
 PROVIDER = "langchain"

@@ -39,7 +39,7 @@ from trace_store.objects.parts import (
     ToolResult,
 )
 from trace_store.providers.fields import parts_of_each
-from trace_store.providers.values import Options, Renderable, Repairs
+from trace_store.providers.rendering import Options, Renderable, Repairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from trace_store.providers.media_facts import (
     image_facts,
     image_fault,
 )
-from trace_store.providers.values import OPAQUE_LEFT_OUT, UNKNOWN_BLOCK
+from trace_store.providers.rendering import OPAQUE_LEFT_OUT, UNKNOWN_BLOCK
 from trace_store.providers.wire import INNER_DEPTH, parse_object
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.objects.parts import Part
-    from trace_store.providers.values import Spoken
+    from trace_store.providers.rendering import Spoken
 
 IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 SENDERS = frozenset({"anthropic", "gemini", "openai"})

@@ -32,15 +32,7 @@ from typing import Any
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
 from trace_store.providers.fields import dump, parts_of_each, required, wrong
 from trace_store.providers.media import ERROR_LINE, image_url, left_out_code, opaque_block
-from trace_store.providers.tools import (
-    OPENAI_NAME_LIMIT,
-    add_tools,
-    call_id,
-    openai_tools,
-    tool_name,
-)
-from trace_store.providers.validity import Answer, Turn, arrange
-from trace_store.providers.values import (
+from trace_store.providers.rendering import (
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
     NAME_CHANGED,
@@ -49,6 +41,14 @@ from trace_store.providers.values import (
     Renderable,
     Repairs,
 )
+from trace_store.providers.tools import (
+    OPENAI_NAME_LIMIT,
+    add_tools,
+    call_id,
+    openai_tools,
+    tool_name,
+)
+from trace_store.providers.validity import Answer, Turn, arrange
 from trace_store.providers.wire import word
 from trace_store.providers.writers import InputWriter
 

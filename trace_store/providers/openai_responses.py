@@ -64,15 +64,7 @@ from trace_store.providers.fields import (
     wrong,
 )
 from trace_store.providers.media import ERROR_LINE, image_url, left_out_code, opaque_block
-from trace_store.providers.tools import (
-    OPENAI_NAME_LIMIT,
-    add_tools,
-    call_id,
-    responses_tools,
-    tool_name,
-)
-from trace_store.providers.validity import Answer, EarlierReasoning, Turn, arrange
-from trace_store.providers.values import (
+from trace_store.providers.rendering import (
     IMAGE_LEFT_OUT,
     NO_MESSAGES,
     OPAQUE_LEFT_OUT,
@@ -81,6 +73,14 @@ from trace_store.providers.values import (
     Renderable,
     Repairs,
 )
+from trace_store.providers.tools import (
+    OPENAI_NAME_LIMIT,
+    add_tools,
+    call_id,
+    responses_tools,
+    tool_name,
+)
+from trace_store.providers.validity import Answer, EarlierReasoning, Turn, arrange
 from trace_store.providers.writers import InputWriter
 
 TYPE_CHECKING = False

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from trace_store.objects.message import default_kind
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.providers.values import Options, Renderable, Repairs
+from trace_store.providers.rendering import Options, Renderable, Repairs
 from trace_store.providers.wire import replace_surrogates
 
 TYPE_CHECKING = False

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from trace_store.providers.values import ARGUMENTS_WRAPPED, NAME_CHANGED, TOOL_LEFT_OUT, Repairs
+from trace_store.providers.rendering import ARGUMENTS_WRAPPED, NAME_CHANGED, TOOL_LEFT_OUT, Repairs
 from trace_store.providers.wire import INNER_DEPTH, marked, parse_object, word
 
 TYPE_CHECKING = False

@@ -33,7 +33,7 @@ import re
 
 from trace_store.frozen import value
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
-from trace_store.providers.values import (
+from trace_store.providers.rendering import (
     CALL_ID_CHANGED,
     DUPLICATE_RESULT,
     EMPTY_MESSAGE,

@@ -16,7 +16,7 @@ from trace_store.providers.media import (
     system_text,
 )
 from trace_store.providers.media_facts import OPENAI_IMAGES
-from trace_store.providers.values import (
+from trace_store.providers.rendering import (
     IMAGE_LEFT_OUT,
     INVALID_IMAGE,
     LEADING_ASSISTANT,

@@ -5,11 +5,10 @@ from trace_store.lazy_import import submodules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.refs import database as database
-    from trace_store.refs import log_messages as log_messages
+    from trace_store.refs import head as head
     from trace_store.refs import names as names
     from trace_store.refs import reflog as reflog
     from trace_store.refs import rewind_guard as rewind_guard
     from trace_store.refs import summary as summary
-    from trace_store.refs import upstreams as upstreams
 
 __getattr__ = submodules(__name__)

@@ -1,18 +1,22 @@
-"""HEAD: the branch or commit that this working copy has checked out.
+"""HEAD, the branch or commit that this working copy has checked out, and the upstreams of its branches.
 
-Rule: the file is local and replaced atomically. Without it, HEAD is the default branch.
+    refs/heads/idea refs/heads/main        one line of `local/upstreams`
+
+Rule: the files are local. HEAD's is replaced atomically; without it, HEAD is the default branch. Upstreams are only
+read here, and unreadable lines are skipped.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.files import read_file
+from trace_store.files import Disk, read_file
 from trace_store.oid import ObjectId
-from trace_store.refs.names import check_ref_name
+from trace_store.ref_names import is_ref_name
+from trace_store.refs.names import BRANCHES, check_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.files import Disk
+    from collections.abc import Mapping
 
 NAME = "HEAD"
 MAXIMUM_BYTES = 4096
@@ -83,3 +87,27 @@ def read_original(disk: Disk, path: str) -> ObjectId | None:
         return ObjectId.parse((read_file(disk, path) or b"").decode("ascii").strip())
     except (UnicodeDecodeError, errors.InvalidInputError):
         return None
+
+
+def read_upstreams(disk: Disk, path: str) -> dict[str, str]:
+    """Return each branch's upstream, both as full names."""
+    data = read_file(disk, path) or b""
+    pairs = (line.split(" ") for line in data.decode("ascii", "replace").splitlines())
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and all(map(is_ref_name, pair))}
+
+
+def upstream_in(known: Mapping[str, str], ref: str | None) -> str:
+    """Return the upstream of a branch (full name), or of a detached HEAD if None.
+
+    Raises:
+        DetachedHeadError: HEAD is detached.
+        RevisionNotFoundError: the branch has no upstream.
+    """
+    if ref is None:
+        raise errors.DetachedHeadError("HEAD is detached, so it has no upstream")
+    if ref not in known:
+        short = ref.removeprefix(BRANCHES)
+        raise errors.RevisionNotFoundError(
+            f"{short} has no upstream", code=errors.ErrorCode.NO_UPSTREAM, ref=ref
+        )
+    return known[ref]

@@ -4,6 +4,9 @@ r"""Reflogs: the moves of one ref or of HEAD, one per line.
 
 Rule: `-` is an absent value. Tabs, line ends, control characters and backslashes are escaped. The file is local and
 derived from the journals. Unreadable lines are skipped.
+
+Trace parses the messages of a switch, a rename, undo, redo and joined tips. Only the start of a message counts:
+`commit: ` and the like are followed by a user's own text.
 """
 
 from __future__ import annotations
@@ -25,7 +28,6 @@ from trace_store.layout import LOG_SUFFIX
 from trace_store.oid import ObjectId
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import NAME
-from trace_store.refs.log_messages import read_rename, read_switch, split_undo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +43,13 @@ _ABSENT = "-"
 _TORN = b"\0\n"
 """Ends a torn line, so that it is never taken for a complete one."""
 _FIRST_SPAN = 4096
+UNDO, REDO = "undo: ", "redo: "
+DIVERGED_TIPS = "diverged tips"
+"""The source in the message of a merge of a branch's own tips; their short ids follow."""
+_SWITCHED = "switch: moving from "
+_RENAMED = "branch: renamed "
+_JOINS = "joins "
+_TO = " to "
 
 
 class ReflogEntry:
@@ -339,3 +348,52 @@ def _at(moment: int, entries: Sequence[ReflogEntry], name: str, revision: str) -
     oldest = ident.format_time(entries[-1].time) if entries else None
     since = "is empty" if oldest is None else f"goes back to {oldest}"
     raise errors.RevisionNotFoundError(f"the reflog of {name} {since}", revision=revision)
+
+
+def switch_message(left: str, went: str) -> str:
+    """Return HEAD's message for a switch, given short names of branches or commits."""
+    return f"{_SWITCHED}{left}{_TO}{went}"
+
+
+def read_switch(message: str) -> tuple[str, str] | None:
+    """Return (from, to) of a switch, or None for another message."""
+    word, text = split_undo(read_join(message)[1])
+    if not text.startswith(_SWITCHED):
+        return None
+    left, _, went = text.removeprefix(_SWITCHED).partition(_TO)
+    return (went, left) if word == UNDO else (left, went)
+
+
+def rename_message(before: str, after: str) -> str:
+    """Return the message for a renamed branch, given the full names."""
+    return f"{_RENAMED}{before}{_TO}{after}"
+
+
+def read_rename(message: str) -> tuple[str, str] | None:
+    """Return (old, new) full names of a rename, or None for another message."""
+    word, text = split_undo(read_join(message)[1])
+    if not text.startswith(_RENAMED):
+        return None
+    before, _, after = text.removeprefix(_RENAMED).partition(_TO)
+    return (after, before) if word == UNDO else (before, after)
+
+
+def split_undo(message: str) -> tuple[str, str]:
+    """Split UNDO, REDO or "" from the message of the original command."""
+    for word in (UNDO, REDO):
+        if message.startswith(word):
+            return word, message.removeprefix(word)
+    return "", message
+
+
+def join_message(tips: Sequence[str], message: str) -> str:
+    """Return the message of a move that joins other tips, given their short ids."""
+    return f"{_JOINS}{' '.join(tips)}: {message}"
+
+
+def read_join(message: str) -> tuple[Sequence[str], str]:
+    """Return the short ids of the joined tips, and the rest of the message."""
+    if not message.startswith(_JOINS):
+        return (), message
+    tips, _, text = message.removeprefix(_JOINS).partition(": ")
+    return tips.split(), text

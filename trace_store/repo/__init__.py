@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from trace_store.repo import bisection as bisection
     from trace_store.repo import branches as branches
     from trace_store.repo import bundles as bundles
-    from trace_store.repo import code_records as code_records
     from trace_store.repo import compression as compression
     from trace_store.repo import maintenance as maintenance
     from trace_store.repo import maintenance_records as maintenance_records

@@ -190,7 +190,7 @@ class Compression:
 
     def heat(self, context: CompiledContext) -> list[float]:
         """Return how much later messages use each message of a context, from 0 to 1."""
-        return compression.heat.Heat(context.messages).values
+        return compression.suggest.Heat(context.messages).values
 
     def _on(self, ref: str, *, writes: bool = False) -> Store:
         """Return the store as seen from a branch; if a verb writes, no operation may be in progress on it."""

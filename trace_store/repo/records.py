@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert, RevertedCommit
     from trace_store.oid import ObjectId
-    from trace_store.providers.values import Rendered
+    from trace_store.providers.rendering import Rendered
     from trace_store.store.handle import Store
 
     class Waiting(Protocol):
@@ -219,7 +219,7 @@ def _change(change: MessageChange) -> dict[str, Any]:
     }
     if history.diff.EDITED in change.kinds:
         texts = [
-            "\n".join(history.part_lines.lines_of_parts(m.parts))
+            "\n".join(history.diff.lines_of_parts(m.parts))
             for m in (change.before, change.after)
             if m
         ]

@@ -1,4 +1,4 @@
-"""The JSON shapes of trajectories; the rules are those of `records`."""
+"""The JSON shapes of trajectories, links to code, hooks and git notes; the rules are those of `records`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from trace_store.trajectories.compact import Compacted
     from trace_store.trajectories.event_search import FoundEvent
     from trace_store.trajectories.events import Event
+    from trace_store.trajectories.git_hooks import HookChange
+    from trace_store.trajectories.git_notes import NotesReport
     from trace_store.trajectories.proposals import Proposal
-    from trace_store.trajectories.reading import Chapter, Trajectory
+    from trace_store.trajectories.reading import Chapter, SessionMessage, Trajectory
     from trace_store.trajectories.recording import Recorded
     from trace_store.trajectories.score import Score
-    from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Followed
     from trace_store.trajectories.tasks.record import TaskRecord
     from trace_store.trajectories.trail_import import TrailImport
+    from trace_store.trajectories.why import Reason
 
 
 def trajectory_state(state: State) -> dict[str, Any]:
@@ -246,3 +248,57 @@ def exported_trajectories(
         "size": size,
         "files": list(files),
     }
+
+
+def trajectory_link(event: Event) -> dict[str, Any]:
+    """Return a link from a trajectory to a commit of the code."""
+    data = event.data
+    return {
+        "event": event.id.hex,
+        "commit": event.commit,
+        "patch_id": data.get("patch_id") or None,
+        "subject": data.get("subject", ""),
+        "files": data.get("files", []),
+        "branch": data.get("branch") or None,
+        "made": known_time(data.get("made", 0)),
+    }
+
+
+def reason(each: Reason) -> dict[str, Any]:
+    """Return a trajectory behind a commit of the code."""
+    return {
+        "commit": each.commit.id,
+        "subject": each.commit.subject,
+        "made": known_time(each.commit.made),
+        "how": each.how,
+        "trajectory": each.trajectory.id,
+        "title": each.trajectory.title,
+        "status": each.trajectory.status,
+        "chapter": each.chapter or None,
+        "decisions": [
+            {
+                "event": basis.event.id.hex,
+                "number": basis.number,
+                "time": known_time(basis.event.time),
+                "agent": basis.event.agent,
+                "question": basis.event.question,
+                "chosen": basis.event.content,
+                "alternatives": [option.as_map() for option in basis.event.alternatives],
+                "reasoning": basis.event.reasoning,
+                "confidence": basis.event.confidence,
+                "messages": [address.hex for address in basis.messages],
+            }
+            for basis in each.decisions
+        ],
+        "guess": each.is_guess,
+    }
+
+
+def hook_change(each: HookChange) -> dict[str, Any]:
+    """Return what was done to a hook of git."""
+    return {"path": each.path, "action": each.action, "kept": each.kept or None}
+
+
+def notes_report(report: NotesReport) -> dict[str, Any]:
+    """Return what was written to git notes."""
+    return {"written": list(report.written), "missing": list(report.missing)}

@@ -9,10 +9,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.secrets import engine as engine
     from trace_store.secrets import guard as guard
-    from trace_store.secrets import modes as modes
     from trace_store.secrets import placeholders as placeholders
     from trace_store.secrets import rules as rules
     from trace_store.secrets import settings as settings
     from trace_store.secrets import user_files as user_files
+
+REDACT = "redact"
+"""Mode: a placeholder is stored instead of a secret."""
+BLOCK = "block"
+"""Mode: nothing is stored, and an error is raised."""
+WARN = "warn"
+"""Mode: the secret is stored and reported."""
+OFF = "off"
+"""Mode: nothing is checked."""
+
+MODES = (REDACT, BLOCK, WARN, OFF)
 
 __getattr__ = submodules(__name__)

@@ -7,6 +7,7 @@ an id, but never the value.
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from functools import cache
@@ -15,7 +16,6 @@ import re2
 
 from trace_store.frozen import value
 from trace_store.secrets.checks import looks_random
-from trace_store.secrets.known import KNOWN_RULE, spellings
 from trace_store.secrets.placeholders import KEY_BYTES, finding_id, is_within, placeholder
 from trace_store.secrets.rules import RULES
 
@@ -46,6 +46,8 @@ ESCAPED = r"\\(?:u00[2-7][0-9a-fA-F]|/)"
 """The escapes that make unescaping necessary."""
 _NEAR = 80
 """The distance at which `unless` patterns look for a name before a secret."""
+KNOWN_RULE = "known-value"
+"""The kind of a known secret."""
 
 
 @value
@@ -128,7 +130,7 @@ class Scanner:
         Raises:
             InvalidInputError: the trigger of a rule is not a valid pattern.
         """
-        spelled = [each for secret in known for each in spellings(secret)]
+        spelled = [each for secret in known for each in _spellings(secret)]
         own = rules is not None and tuple(rules) != RULES
         self._patterns = (
             _Patterns(RULES if rules is None else tuple(rules), spelled)
@@ -279,6 +281,17 @@ def _run_after(data: bytes, at: int) -> int:
 def _escaped(data: bytes) -> bytes:
     escaped: str = re2.escape(data.decode("latin-1"))
     return escaped.encode("latin-1")
+
+
+def _spellings(secret: str) -> list[bytes]:
+    """Return the value as it is, and escaped in JSON once and twice."""
+    found = [secret.encode("utf-8", "surrogatepass")]
+    if not (secret.isascii() and secret.isalnum()):
+        for ascii_only in (False, True):
+            once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+            twice = json.dumps(once, ensure_ascii=ascii_only)[1:-1]
+            found += [spelled.encode("utf-8", "surrogatepass") for spelled in (once, twice)]
+    return list(dict.fromkeys(found))
 
 
 def _find_all(data: bytes, secret: bytes, order: int) -> list[tuple[int, int, int]]:

@@ -19,8 +19,8 @@ import re2
 
 from trace_store import errors
 from trace_store.frozen import value
+from trace_store.secrets import MODES
 from trace_store.secrets.engine import compiled
-from trace_store.secrets.modes import MODES
 from trace_store.secrets.rules import RULES
 from trace_store.secrets.rules.rule import Rule
 

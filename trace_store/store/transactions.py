@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_store import errors, store
+from trace_store import errors, refs, store
 from trace_store.contracts import BATCH, DURABLE, RefEdit, Transaction
 from trace_store.graph import ancestors
 from trace_store.journal.frames import Frame, Move
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.objects.codec import links
-from trace_store.refs.log_messages import join_message
 from trace_store.refs.names import BRANCHES
 from trace_store.refs.resolution import merged_tips
 
@@ -260,7 +259,9 @@ class Transactions:
                 made = dict(transaction.objects)
                 taken = merged_tips(edit.new, tips, made, self._refs.lineage)
                 found += [tip.short() for tip in taken]
-        return join_message(found, transaction.message)
+        if not found:
+            return transaction.message
+        return refs.reflog.join_message(found, transaction.message)
 
     def _append(
         self,

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from trace_store.trajectories import recording as recording
     from trace_store.trajectories import retrospective as retrospective
     from trace_store.trajectories import score as score
-    from trace_store.trajectories import sessions as sessions
     from trace_store.trajectories import tasks as tasks
     from trace_store.trajectories import trail as trail
     from trace_store.trajectories import trail_import as trail_import

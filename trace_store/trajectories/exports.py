@@ -13,11 +13,15 @@ from trace_store.exporters.contract import Exported, Loss
 from trace_store.exporters.overview import pretty
 from trace_store.files import Disk
 from trace_store.frozen import replace, value
-from trace_store.secrets import modes
+from trace_store.secrets import REDACT
 from trace_store.secrets.guard import Guard
 from trace_store.trajectories import views
-from trace_store.trajectories.reading import Trajectory, read_trajectory
-from trace_store.trajectories.sessions import SessionMessage, session_messages
+from trace_store.trajectories.reading import (
+    SessionMessage,
+    Trajectory,
+    read_trajectory,
+    session_messages,
+)
 from trace_store.trajectories.state import State
 from trace_store.trajectories.views.view import View
 
@@ -89,7 +93,7 @@ class Exports:
         """Create it; `find` returns the state of the named or the current trajectory."""
         self._store = store
         self._find = find
-        self._guard = Guard.of(store, environment, modes.REDACT)
+        self._guard = Guard.of(store, environment, REDACT)
 
     def view(self, trajectory: str = "", *, thinking: bool = False) -> View:
         """Return the view of a trajectory that is exported: no secrets, and by default no thinking.

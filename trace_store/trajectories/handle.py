@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from trace_store.trajectories.exports import Exports
     from trace_store.trajectories.git import Git
     from trace_store.trajectories.git_notes import NotesReport
-    from trace_store.trajectories.reading import Chapter, Trajectory
+    from trace_store.trajectories.reading import Chapter, SessionMessage, Trajectory
     from trace_store.trajectories.score import Score
-    from trace_store.trajectories.sessions import SessionMessage
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Tasks
     from trace_store.trajectories.trail_import import TrailImport
@@ -330,7 +329,7 @@ class Recording:
 
     def session_messages(self, chapter: Chapter) -> Sequence[SessionMessage]:
         """Return the messages of the agents' sessions during a chapter, by time."""
-        return trajectories.sessions.session_messages(self._store, chapter)
+        return trajectories.reading.session_messages(self._store, chapter)
 
     def _agent(self, given: str) -> str:
         return given or self._environment.variables(AGENT).get(AGENT, "") or self._author

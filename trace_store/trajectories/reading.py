@@ -1,23 +1,27 @@
-"""Reading: the events of a trajectory in order, grouped into chapters, and lists of trajectories.
+"""Reading: the events of a trajectory, the messages of sessions in its chapters, and lists of trajectories.
 
 If two clones both recorded events, the ref has two tips. The trajectory is then the union of both histories, sorted by
 time, and no merge is needed.
+
+Prompts, thinking and tool calls are not copied into a trajectory. Each event links the tip of its agent's branch. The
+messages of a chapter are in the commits between the tips linked before it and the tips linked in it.
 """
 
 from __future__ import annotations
 
 from trace_store import errors, graph, refs
+from trace_store.context.content import message_line
 from trace_store.frozen import replace, value
-from trace_store.ident import is_count
+from trace_store.ident import Randomness, is_count
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import load_message
-from trace_store.objects.parts import Data
+from trace_store.objects.parts import Data, Reasoning
 from trace_store.oid import MINIMUM_PREFIX, ObjectId
-from trace_store.refs.names import TRAJECTORIES
+from trace_store.ref_names import is_ref_name
+from trace_store.refs.names import TRAJECTORIES, check_text
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import SESSION, Event
-from trace_store.trajectories.ids import PREFIX, name_of, not_found, trajectory_ref
 from trace_store.trajectories.state import ABANDONED, ACTIVE, META, State
 from trace_store.trajectories.waiting import waiting_events
 
@@ -26,8 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
     from trace_store.store.handle import Store
+
+WIDTH = 120
+"""Maximum number of characters in the line of a message."""
+
+PREFIX = "traj_"
+_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+_ID_LENGTH = 12
 
 
 @value
@@ -407,4 +419,98 @@ def find_event(trajectory: Trajectory, name: str) -> Event:
         f"{how} {name[:80]!r} of {trajectory.id}",
         code=errors.ErrorCode.EVENT_NOT_FOUND,
         name=trajectory.id,
+    )
+
+
+@value
+class SessionMessage:
+    """A message of a session.
+
+    Attributes:
+        address: its address.
+        time: the time of its commit, in milliseconds since the epoch.
+        agent: the author of its commit.
+        line: its role and the start of its content; "" if it holds only thinking.
+        thinking: the model's thinking in it, or "".
+    """
+
+    address: Address
+    time: int
+    agent: str
+    line: str
+    thinking: str
+
+
+def session_messages(store: Store, chapter: Chapter) -> list[SessionMessage]:
+    """Return the messages that were added to the linked sessions during a chapter, oldest first.
+
+    Missing commits, such as those of a branch that was not fetched, are skipped.
+
+    Raises:
+        CorruptObjectError: an object is damaged.
+    """
+    found: list[tuple[ObjectId, Commit]] = []
+    known = set(chapter.before)
+    for tip in chapter.tips:
+        branch: list[tuple[ObjectId, Commit]] = []
+        oid: ObjectId | None = tip
+        while oid is not None and oid not in known:
+            known.add(oid)
+            try:
+                commit = read_commit(oid, store.objects.read)
+            except errors.ObjectNotFoundError:
+                break
+            if commit.time < chapter.started:  # a branch that no earlier event links
+                break
+            branch.append((oid, commit))
+            oid = commit.parents[0] if commit.parents else None
+        found += reversed(branch)
+    found.sort(key=lambda each: each[1].time)
+    return [message for oid, commit in found for message in _messages_of(store, oid, commit)]
+
+
+def _messages_of(store: Store, oid: ObjectId, commit: Commit) -> list[SessionMessage]:
+    read = store.objects.read
+    found = []
+    for address, stored in ops.added_messages(commit, oid):
+        if ops.BORN in stored:  # a merge or a cherry-pick added it
+            continue
+        types = {part["type"] for part in stored["parts"]}
+        line = "" if types == {"reasoning"} else message_line(stored, read, WIDTH)
+        thinking = ""
+        if "reasoning" in types:
+            parts = load_message(stored, read).parts
+            thinking = "\n".join(part.text for part in parts if isinstance(part, Reasoning))
+        found.append(SessionMessage(address, commit.time, commit.author, line, thinking))
+    return found
+
+
+def new_id() -> str:
+    """Return a random id, without the prefix."""
+    digits = int.from_bytes(Randomness().take(8), "big")
+    return "".join(_ID_CHARACTERS[digits >> 5 * n & 31] for n in range(_ID_LENGTH))
+
+
+def trajectory_ref(id: str) -> str:
+    """Return the full name of a trajectory's ref.
+
+    Raises:
+        InvalidInputError: the id is not valid.
+    """
+    check_text(id)
+    name = id.removeprefix(TRAJECTORIES)
+    if "/" in name or not is_ref_name(TRAJECTORIES + name):
+        raise errors.InvalidInputError(f"not an id of a trajectory: {id[:80]!r}", value=id)
+    return TRAJECTORIES + name
+
+
+def name_of(ref: str) -> str:
+    """Return the id of the trajectory with a ref."""
+    return ref.removeprefix(TRAJECTORIES)
+
+
+def not_found(id: str) -> errors.RefNotFoundError:
+    """Return the error for a trajectory that does not exist."""
+    return errors.RefNotFoundError(
+        f"no trajectory {id[:80]!r}", code=errors.ErrorCode.TRAJECTORY_NOT_FOUND, name=id
     )

@@ -28,8 +28,14 @@ from trace_store.trajectories.events import (
     event_data,
     event_message,
 )
-from trace_store.trajectories.ids import PREFIX, new_id, not_found, trajectory_ref
-from trace_store.trajectories.reading import git_branch, state_of
+from trace_store.trajectories.reading import (
+    PREFIX,
+    git_branch,
+    new_id,
+    not_found,
+    state_of,
+    trajectory_ref,
+)
 from trace_store.trajectories.state import META, State
 
 TYPE_CHECKING = False

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.llm.contract import Model
-    from trace_store.trajectories.reading import Trajectory
-    from trace_store.trajectories.sessions import SessionMessage
+    from trace_store.trajectories.reading import SessionMessage, Trajectory
 
 TEXTS = ("summary", "approach")
 LISTS = ("challenges", "learnings", "suggestions")

@@ -18,8 +18,7 @@ from trace_store.objects.address import Address
 from trace_store.oid import ObjectId, hash_object
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import Event, NewEvent, event_data
-from trace_store.trajectories.ids import PREFIX, trajectory_ref
-from trace_store.trajectories.reading import Trajectory
+from trace_store.trajectories.reading import PREFIX, Trajectory, trajectory_ref
 from trace_store.trajectories.state import ABANDONED, ACTIVE, COMPLETED, State
 
 TYPE_CHECKING = False

@@ -16,7 +16,7 @@ from trace_store.importers.formats.trail import FOLDERS
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading, trail
 from trace_store.trajectories.events import NewEvent
-from trace_store.trajectories.ids import trajectory_ref
+from trace_store.trajectories.reading import trajectory_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Sources: the raw records of a commit, without what its messages already hold.
+"""Records of transcripts, and sources: the raw records of a commit, without what its messages already hold.
 
 Invariant: records are restored byte for byte. A source is the raw records, one a line. Where a record spells a
 content of the commit's own messages, the source has NUL, content number, encoding encoding, NUL; contents are
@@ -18,11 +18,15 @@ from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring, encode_basestring_ascii
 
 from trace_store import errors
+from trace_store.frozen import mutable
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import bytes_of, read_content, text_of
 from trace_store.objects.message import part_blobs
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.transcripts.records import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 SOURCE_KEY = "source"
 MINIMUM_BYTES = 40
@@ -39,6 +43,28 @@ _MAXIMUM_MISSES = 16
 
 _MARK = b"\x00"
 _NEWLINE = b"\x00\x00"
+
+
+@mutable
+class Record:
+    """One JSON object of a file.
+
+    Attributes:
+        line: line number.
+        offset, length: byte range in the file.
+        raw: its bytes as stored.
+        data: the object.
+        parts: the message parts that it added, set while a plan is built.
+        filtered: True if `raw` differs from the file, because secrets were redacted.
+    """
+
+    line: int
+    offset: int
+    length: int
+    raw: bytes
+    data: dict[str, Any]
+    parts: tuple[Part, ...] = ()
+    filtered: bool = False
 
 
 def encode_source(records: Sequence[Record], parts: Sequence[Part]) -> bytes:

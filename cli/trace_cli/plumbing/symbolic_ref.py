@@ -11,7 +11,7 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import full_ref, open_store
 from trace_cli.runtime import Invocation
-from trace_store.refs.log_messages import switch_message
+from trace_store import refs
 
 HEADS = "refs/heads/"
 
@@ -32,7 +32,8 @@ def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> i
             left = store.refs.head()
             was = left.ref.removeprefix(HEADS) if left.ref else str(left.oid)
             # `@{-1}` searches the reflog for this wording, as in git.
-            store.refs.set_head(ref, message=switch_message(was, ref.removeprefix(HEADS)))
+            message = refs.reflog.switch_message(was, ref.removeprefix(HEADS))
+            store.refs.set_head(ref, message=message)
             return 0
         branch = full_ref(store, "HEAD")
         invocation.line(branch.removeprefix(HEADS) if short else branch)

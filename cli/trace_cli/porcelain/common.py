@@ -248,9 +248,7 @@ def tell_secrets(invocation: Invocation, found: Mapping[str, int], guard: Guard)
     """Report the secrets found by kind, and whether they were replaced."""
     if found:
         kinds = ", ".join(f"{rule} {count:,}" for rule, count in found.items())
-        became = (
-            "replaced" if guard.mode == secret_files.modes.REDACT else "found, but not replaced"
-        )
+        became = "replaced" if guard.mode == secret_files.REDACT else "found, but not replaced"
         invocation.note(f"{counted(sum(found.values()), 'secret')} {became} ({kinds})")
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.compiled import CompiledContext
     from trace_store.objects.parts import Part
-    from trace_store.providers.values import Rendered
+    from trace_store.providers.rendering import Rendered
     from trace_store.repo.repository import Repo
 
 
@@ -220,10 +220,10 @@ def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
     told: dict[str, int] = {}
     for repair in rendered.repairs:
         told[repair.code] = told.get(repair.code, 0) + 1
-        if repair.code in providers.values.FAULTS or told[repair.code] <= TOLD_ADAPTATIONS:
+        if repair.code in providers.rendering.FAULTS or told[repair.code] <= TOLD_ADAPTATIONS:
             invocation.note(f"note: {one_line(repair.where)}: {one_line(repair.detail)}")
     for code, count in sorted(told.items()):
-        if code not in providers.values.FAULTS and count > TOLD_ADAPTATIONS:
+        if code not in providers.rendering.FAULTS and count > TOLD_ADAPTATIONS:
             more = f"{count - TOLD_ADAPTATIONS:,} more {code}"
             invocation.note(f"note: {more} (with --json, all of them)")
 

@@ -109,13 +109,13 @@ def _model(invocation: Invocation, key: str, value: str | None, unset: bool, as_
             )
         if key == "key" and value is not None:
             value = invocation.read("-").decode("utf-8", "replace")
-        llm.settings_file.set_setting(disk, environment, key, value)
+        llm.settings.set_setting(disk, environment, key, value)
         return
-    kept = llm.settings_file.read_settings_file(disk, environment)
-    if key and key not in llm.settings_file.KEYS:
+    kept = llm.settings.read_settings_file(disk, environment)
+    if key and key not in llm.settings.KEYS:
         raise errors.NotFoundError(f"there is no setting 'model.{key}'", hint=_model_keys())
     shown: dict[str, object] = {
-        f"{MODEL}.{name}": (as_json or "set") if isinstance(each, llm.keys.Secret) else each
+        f"{MODEL}.{name}": (as_json or "set") if isinstance(each, llm.settings.Secret) else each
         for name, each in kept.items()
         if key in ("", name)
     }
@@ -129,7 +129,7 @@ def _model(invocation: Invocation, key: str, value: str | None, unset: bool, as_
 
 
 def _model_keys() -> str:
-    return f"settings: {', '.join(f'{MODEL}.{name}' for name in llm.settings_file.KEYS)}"
+    return f"settings: {', '.join(f'{MODEL}.{name}' for name in llm.settings.KEYS)}"
 
 
 def _known() -> str:

@@ -11,7 +11,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number, paint
 from trace_store import Repo, Store, repo
-from trace_store.context.repair.faults import PROVIDERS
+from trace_store.context.faults import PROVIDERS
 from trace_store.history.repair import BROKEN, REPAIRED, SOUND
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_cli.runtime import Invocation
-    from trace_store.context.repair.faults import Fault
+    from trace_store.context.faults import Fault
     from trace_store.history.repair import RepairReport
     from trace_store.importers.report import FileReport, ImportReport
 

@@ -12,7 +12,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted, date, paint
 from trace_store import errors, trajectories
-from trace_store.repo import code_records as records
+from trace_store.repo import trajectory_records as records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from trace_store.objects.address import Address
     from trace_store.trajectories.events import Event
     from trace_store.trajectories.handle import Trajectories
-    from trace_store.trajectories.reading import Chapter, Trajectory
-    from trace_store.trajectories.sessions import SessionMessage
+    from trace_store.trajectories.reading import Chapter, SessionMessage, Trajectory
     from trace_store.trajectories.state import State
 
 LAST = 5

@@ -12,7 +12,7 @@ from trace_store import errors, history
 from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
 from trace_store.oid import is_full_id
-from trace_store.refs.log_messages import UNDO, read_join, split_undo
+from trace_store.refs.reflog import UNDO, read_join, split_undo
 from trace_store.repo import records
 from trace_store.repo.repository import Repo
 from trace_store.store.reflogs import find_log

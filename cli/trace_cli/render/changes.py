@@ -234,7 +234,7 @@ def _what(change: MessageChange) -> Iterator[str]:
 
 
 def _lines_of(message: CompiledMessage, invocation: Invocation) -> list[str]:
-    return list(history.part_lines.lines_of_parts(message.parts))
+    return list(history.diff.lines_of_parts(message.parts))
 
 
 def _whole(invocation: Invocation, message: CompiledMessage, sign: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from trace_store.history.bisect import Bisection, save
 from trace_store.history.branches import set_upstream
 from trace_store.ident import FixedClock
 from trace_store.journal.frames import LINE_BYTES, encode_begin
-from trace_store.llm.settings_file import set_setting
+from trace_store.llm.settings import set_setting
 from trace_store.maintenance.gc import prune
 from trace_store.maintenance.seal import seal
 from trace_store.merge.in_progress import Stop, write_stop

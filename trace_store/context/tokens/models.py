@@ -28,8 +28,7 @@ Contexts with cached counts need only this module; tokenizers are loaded late.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.tokens.ranks import ENCODINGS
-from trace_store.context.tokens.tokenizer import DEFAULT_ENCODING, HEURISTIC_ENCODING
+from trace_store.context.tokens.tokenizer import DEFAULT_ENCODING, ENCODINGS, HEURISTIC_ENCODING
 from trace_store.frozen import value
 
 TYPE_CHECKING = False

@@ -18,15 +18,17 @@ from typing import Any
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.exporters.contract import Exported, ExportSession, file_name
 from trace_store.exporters.lossy import coerce
-from trace_store.exporters.lossy.calls import answers_behind_calls, only_answers, settle_calls
 from trace_store.exporters.lossy.coerce import fit_object, object_of, only_text, whole
 from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
     Draft,
+    answers_behind_calls,
     drafts_of,
     forget,
+    only_answers,
+    settle_calls,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.exporters.lossy.read_back import kept_tools
@@ -37,8 +39,8 @@ from trace_store.importers.json_records import compact
 from trace_store.importers.parts import storable_name
 from trace_store.objects.content import bytes_of
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.rendering import Repairs
 from trace_store.providers.tools import openai_tools
-from trace_store.providers.values import Repairs
 from trace_store.providers.wire import marked, parse_json, scrub, to_bytes, word
 
 NAME = "atif"

@@ -21,7 +21,6 @@ from typing import Any
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.exporters.contract import Exported, ExportSession, Facts, file_name
 from trace_store.exporters.lossy import coerce
-from trace_store.exporters.lossy.calls import answers_behind_calls, settle_calls
 from trace_store.exporters.lossy.coerce import (
     block_of,
     fit_image,
@@ -35,8 +34,10 @@ from trace_store.exporters.lossy.drafts import (
     TOOL,
     USER,
     Draft,
+    answers_behind_calls,
     drafts_of,
     forget,
+    settle_calls,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time

@@ -19,7 +19,6 @@ from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import Exported, ExportSession, Facts
 from trace_store.exporters.lossy import coerce
-from trace_store.exporters.lossy.calls import settle_calls
 from trace_store.exporters.lossy.coerce import block_of, fit_image, only_text, whole
 from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
@@ -30,6 +29,7 @@ from trace_store.exporters.lossy.drafts import (
     drafts_of,
     forget,
     join,
+    settle_calls,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.frozen import replace

@@ -19,15 +19,17 @@ from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import Exported, ExportSession, Facts
 from trace_store.exporters.lossy import coerce
-from trace_store.exporters.lossy.calls import answers_behind_calls, only_answers, settle_calls
 from trace_store.exporters.lossy.coerce import fit_object, object_of, only_text, read_again, sound
 from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
     Draft,
+    answers_behind_calls,
     drafts_of,
     forget,
+    only_answers,
+    settle_calls,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.ident import format_time

@@ -8,7 +8,6 @@ from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import Exported, ExportSession, file_name
 from trace_store.exporters.lossy import coerce
-from trace_store.exporters.lossy.calls import settle_calls
 from trace_store.exporters.lossy.coerce import fit_image, whole
 from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
@@ -16,6 +15,7 @@ from trace_store.exporters.lossy.drafts import (
     Draft,
     drafts_of,
     forget,
+    settle_calls,
     split_results,
 )
 from trace_store.exporters.lossy.loss_count import losses_of

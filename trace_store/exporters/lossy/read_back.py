@@ -27,9 +27,8 @@ from trace_store.providers.documents import parse_messages
 from trace_store.providers.fields import damage_kept
 from trace_store.providers.gemini import GeminiCalls, gemini_parts
 from trace_store.providers.media import ERROR_LINE, split_image, system_text
-from trace_store.providers.rendering import MESSAGE_LISTS, render
+from trace_store.providers.rendering import MESSAGE_LISTS, NO_MESSAGES, render
 from trace_store.providers.validity import Place, last_model, pair
-from trace_store.providers.values import NO_MESSAGES
 from trace_store.providers.wire import parse_object, replace_surrogates, scrub, to_bytes
 
 _CACHE_MARKS = ("cache_control", "prompt_cache_breakpoint")

@@ -12,6 +12,7 @@ from typing import Any
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
+from trace_store.history.summary import EVENT_KEY
 from trace_store.importers.contract import Skip
 from trace_store.importers.decode import Line
 from trace_store.importers.documents import ROOT, read_document
@@ -22,8 +23,7 @@ from trace_store.importers.parts import storable_name, time_of
 from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
-from trace_store.transcripts.event_text import EVENT_KEY
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 NAME = "agent-trace"
 SUFFIXES = (".trace.json", ".jsonl")

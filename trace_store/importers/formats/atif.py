@@ -37,7 +37,7 @@ from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Switch, Turn, TurnReader
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import digest
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 NAME = "atif"
 SUFFIXES = (".json", ".jsonl")

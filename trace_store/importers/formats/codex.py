@@ -36,7 +36,7 @@ from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, Tool
 from trace_store.oid import digest
 from trace_store.providers.chat import TEXT_BLOCKS
 from trace_store.providers.openai_responses import FRAMES, message_of_item, place_responses
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 SUFFIXES = (".json", ".jsonl", ".jsonl.zst")
 PROVIDER = "openai"

@@ -16,7 +16,7 @@ from trace_store.importers.sniff import first_records
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 NAME = "codex-exec"
 SUFFIXES = (".jsonl",)

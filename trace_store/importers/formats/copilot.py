@@ -36,7 +36,7 @@ from trace_store.importers.turns import (
 )
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import digest
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 NAME = "copilot"
 SUFFIXES = (".jsonl",)

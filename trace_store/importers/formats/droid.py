@@ -18,7 +18,7 @@ from trace_store.importers.parts import storable_name, time_of
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import ToolResult
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 NAME = "droid"
 SUFFIXES = (".jsonl",)

@@ -17,7 +17,7 @@ from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
 from trace_store.oid import digest
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 NAME = "entire"
 SUFFIXES = (".jsonl",)

@@ -45,7 +45,7 @@ from trace_store.objects.message import store_parts
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.oid import digest, hash_object, sha256_hex
 from trace_store.providers.gemini import GeminiCalls, gemini_parts
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 SUFFIXES = (".json", ".jsonl")
 NAME = "gemini"

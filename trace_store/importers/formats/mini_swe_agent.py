@@ -30,7 +30,7 @@ from trace_store.importers.turns import DocumentReader, Event, Turn
 from trace_store.objects.message import Message
 from trace_store.providers.gemini import GeminiCalls
 from trace_store.providers.openai_responses import messages_from_responses
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 NAME = "mini-swe-agent"
 SUFFIXES = (".traj.json",)

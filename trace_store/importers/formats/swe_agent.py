@@ -34,7 +34,7 @@ from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Switch, Turn
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Part, Text, ToolResult
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 NAME = "swe-agent"
 SUFFIXES = (".traj",)

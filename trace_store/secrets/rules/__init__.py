@@ -4,13 +4,9 @@ Each rule follows its issuer's documentation of the format: prefix, length, alph
 with every change of the rules or their use; commits with redacted secrets record it.
 """
 
-from trace_store.secrets.rules.clouds import CLOUDS
-from trace_store.secrets.rules.code import CODE
-from trace_store.secrets.rules.general import GENERAL
-from trace_store.secrets.rules.keys import KEYS
-from trace_store.secrets.rules.models import MODELS
+from trace_store.secrets.rules.general import GENERAL, KEYS
+from trace_store.secrets.rules.issuers import CLOUDS, CODE, MODELS, SERVICES
 from trace_store.secrets.rules.rule import Rule
-from trace_store.secrets.rules.services import SERVICES
 
 __all__ = ["RULES", "VERSION", "Rule"]
 

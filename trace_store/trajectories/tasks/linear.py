@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from trace_store import errors
-from trace_store.llm.keys import masked
+from trace_store.llm.settings import masked
 from trace_store.trajectories.tasks.record import (
     CANCELED,
     DONE,

@@ -8,8 +8,7 @@ import threading
 from trace_store import errors
 from trace_store.ident import Clock
 from trace_store.llm.http import Connection, Peer, RequestConnections, retry_after
-from trace_store.llm.settings import is_private, proxy_for
-from trace_store.llm.settings_file import checked_key, checked_url
+from trace_store.llm.settings import checked_key, checked_url, is_private, proxy_for
 from trace_store.trajectories.tasks.record import MAXIMUM_ANSWER_BYTES
 
 TYPE_CHECKING = False
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from trace_store.environment import Environment
     from trace_store.llm.http import Answer
-    from trace_store.llm.keys import Secret
+    from trace_store.llm.settings import Secret
 
 SECONDS = 15.0
 

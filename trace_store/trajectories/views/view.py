@@ -9,8 +9,7 @@ from trace_store.trajectories import events as ev
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.trajectories.events import Event
-    from trace_store.trajectories.reading import Chapter, Trajectory
-    from trace_store.trajectories.sessions import SessionMessage
+    from trace_store.trajectories.reading import Chapter, SessionMessage, Trajectory
 
 SHOWN_COMMIT = 12
 """How many hex digits of a code commit are shown."""

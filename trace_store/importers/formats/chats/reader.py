@@ -58,7 +58,7 @@ from trace_store.providers.gemini import GeminiCalls, message_from_gemini
 from trace_store.providers.langchain import message_from_langchain
 from trace_store.providers.lossless import parse_message
 from trace_store.providers.openai_responses import messages_from_responses, place_responses
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 LISTS = (*PROMPT_KEYS, *ANSWER_KEYS)
 MAXIMUM_CONVERSATIONS = 16

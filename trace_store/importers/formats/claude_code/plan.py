@@ -69,7 +69,7 @@ from trace_store.importers.parts import (
 )
 from trace_store.objects.parts import ToolResult
 from trace_store.oid import digest
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 MAXIMUM_OPEN_PARTS = 4096
 """Parts per round; more end it, so that memory and commits stay bounded."""

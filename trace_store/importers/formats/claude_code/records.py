@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from trace_store.importers.json_records import compact
 from trace_store.importers.parts import opaque, storable_name, usage_counts
 from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 API_LINE = "api-line"
 """A line of an API message."""

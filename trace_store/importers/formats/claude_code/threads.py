@@ -23,7 +23,7 @@ from trace_store.importers.formats.claude_code.records import (
 )
 from trace_store.importers.parts import author_of, ref_component, short_id, storable_name
 from trace_store.objects.parts import Part, ToolCall, ToolResult
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 Origin = tuple[int, int]
 """Origin of a record: thread and commit."""

@@ -24,7 +24,7 @@ from trace_store.importers.json_records import (
     scan,
 )
 from trace_store.importers.parts import time_of
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 TABLES = ("session", "message", "part")
 """Tables to read from a dump."""

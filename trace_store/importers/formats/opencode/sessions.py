@@ -41,7 +41,7 @@ from trace_store.importers.turns import (
     Turn,
     TurnEdit,
 )
-from trace_store.transcripts.records import Record
+from trace_store.transcripts.sources import Record
 
 NAME = "opencode"
 MESSAGES = "messages"

@@ -1,0 +1,630 @@
+"""Repair of contexts: a series of steps, until every provider accepts the result.
+
+`providers.validity` decides which result belongs to which call, and where, as for every renderer. A repaired part
+equals what the renderers would send, so a repair does not change requests.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from trace_store.context.faults import (
+    ANTHROPIC,
+    BROKEN_BLOCK,
+    BROKEN_CHARACTER,
+    CUT_TURN,
+    DUPLICATE_MESSAGE,
+    IDS_ONCE,
+    INVALID_ARGUMENTS,
+    OBJECT_ARGUMENTS,
+    PROVIDERS,
+    REUSED_CALL_ID,
+    UNSIGNED_REASONING,
+    Fault,
+    Item,
+    WorkingCopy,
+)
+from trace_store.errors import InvalidInputError
+from trace_store.frozen import value
+from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.providers.anthropic import NOWHERE, PROVIDER, THINKING
+from trace_store.providers.media import (
+    BEGINNING,
+    anthropic_images,
+    block_fault,
+    image_note,
+    invalid_image,
+    left_out_code,
+    opaque_block,
+    opaque_note,
+    split_image,
+    typed_image,
+)
+from trace_store.providers.media_facts import ANY_IMAGE, image_fault
+from trace_store.providers.rendering import (
+    BLANK_TEXT,
+    EMPTY_MESSAGE,
+    FAULTS,
+    INVALID_IMAGE,
+    LEADING_ASSISTANT,
+    MOVED_RESULT,
+    NO_MESSAGES,
+    ORPHAN_CALL,
+    SYSTEM_ROLES,
+    TOOL_WITHOUT_CALL,
+    UNKNOWN_BLOCK,
+    Renderable,
+    Repair,
+    render,
+)
+from trace_store.providers.validity import Place, maker, pair, standing
+from trace_store.providers.wire import parse_object, scrub
+
+NOTHING_LEFT = "[Nothing of this conversation was recorded.]"
+MAXIMUM_ROUNDS = 8
+"""One step may cause or fix the fault of another; usually two rounds suffice."""
+NOT_RECORDED = "[The result of this call was not recorded.]"
+TWICE = "it contains the same text twice"
+MAXIMUM_ID_CHARACTERS = 200
+
+Arrivals = dict[Place, list[tuple[Place, Place]]]
+"""Results by the part that they move behind, each with its call, whose order they keep."""
+
+LEFT_OUT = "left out"
+
+
+@value
+class RepairedContext:
+    """A repaired context, and its differences from the original.
+
+    Attributes:
+        faults: the faults, in message order; empty if the context was valid.
+        items: the messages, in order.
+        removed: messages that were removed.
+        adaptations: by provider, how its renderer adapts content that it does not support.
+    """
+
+    faults: tuple[Fault, ...]
+    items: tuple[Item, ...]
+    removed: tuple[Item, ...]
+    adaptations: dict[str, tuple[Repair, ...]]
+
+
+def repair_context(
+    messages: Sequence[Renderable],
+    tools: Sequence[dict[str, Any]] = (),
+    *,
+    providers: Sequence[str] = (),
+) -> RepairedContext:
+    """Return the faults of a context, and its repaired form.
+
+    Args:
+        messages: the context, oldest first.
+        tools: the schemas of the tools.
+        providers: the providers to be valid for; empty means all.
+
+    Raises:
+        InvalidInputError: unknown provider.
+        RenderError: a bug here: a renderer refuses the repaired context.
+    """
+    for name in providers:
+        if name not in PROVIDERS:
+            known = ", ".join(PROVIDERS)
+            raise InvalidInputError(f"unknown provider {name[:40]!r}; expected one of {known}")
+    providers_to_suit = tuple(providers) or PROVIDERS
+    copy = WorkingCopy(
+        [Item.of(message, at) for at, message in enumerate(messages)], frozenset(providers_to_suit)
+    )
+    repair_parts(copy)
+    for _ in range(MAXIMUM_ROUNDS):
+        before = copy.count
+        remove_duplicates(copy)
+        complete_pairs(copy)
+        move_results(copy)
+        rename_reused_ids(copy)
+        convert_tool_messages(copy)
+        trim_cut_turns(copy)
+        remove_empty(copy)
+        if copy.count == before:
+            break
+    rendered = _fix_start(copy, tools)
+    # Faults of the whole context come last; those of one message stay in the order of the steps.
+    faults = sorted(copy.faults, key=lambda found: len(messages) if found.at is None else found.at)
+    return RepairedContext(tuple(faults), tuple(copy.items), tuple(copy.removed), rendered)
+
+
+def _fix_start(copy: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, tuple[Repair, ...]]:
+    """Make the user speak first, and add a message if none is left; return the renderers' adaptations.
+
+    The renderers decide, since it depends on what they leave out.
+    """
+    for _ in range(3):
+        rendered = {
+            name: render(name, copy.items, tools).repairs for name in sorted(copy.providers_to_suit)
+        }
+        refusing: dict[str, list[str]] = {}
+        first: dict[str, int | None] = {}
+        for name, repairs in rendered.items():
+            for repair in repairs:
+                if repair.code in FAULTS:
+                    refusing.setdefault(repair.code, []).append(name)
+                    first.setdefault(repair.code, repair.at)
+        if not refusing:
+            return rendered
+        if NO_MESSAGES in refusing:
+            detail, done = "no message is left to send", "a user note added"
+            copy.find(NO_MESSAGES, None, detail, done, refusing[NO_MESSAGES])
+            copy.items.append(Item.new("user", [Text(NOTHING_LEFT)]))
+        elif LEADING_ASSISTANT in refusing:
+            at = first[LEADING_ASSISTANT]
+            item = None if at is None else copy.items[at]
+            detail = "the conversation begins with the assistant"
+            done = "a user note added before it"
+            copy.find(LEADING_ASSISTANT, item, detail, done, refusing[LEADING_ASSISTANT])
+            front = (i for i, each in enumerate(copy.items) if not _is_system(each))
+            copy.items.insert(next(front, 0), Item.new("user", [Text(BEGINNING)]))
+    # Strict rendering raises if a renderer still refuses the context.
+    return {
+        name: render(name, copy.items, tools, strict=True).repairs
+        for name in sorted(copy.providers_to_suit)
+    }
+
+
+def _is_system(item: Item) -> bool:
+    return item.role in SYSTEM_ROLES
+
+
+def remove_duplicates(copy: WorkingCopy) -> None:
+    """Remove messages that were copied when a part of the session was recorded twice.
+
+    An assistant message is a copy if an earlier one has the same provider id and all its content; so are equal messages
+    right before and equal results right after it. Within a message, equal parts are copies.
+    """
+    items = copy.items
+    for item in items:
+        if item.role == "assistant" and not item.ghost:
+            _remove_repeated_parts(copy, item)
+    first_of = _find_copies(items)
+    gone: list[Item] = []
+    for at in sorted(first_of):
+        detail = f"it is a copy of {_name(items[first_of[at]])}"
+        if copy.find(DUPLICATE_MESSAGE, items[at], detail, "taken out", IDS_ONCE):
+            gone.append(items[at])
+    copy.remove(gone)
+
+
+def _remove_repeated_parts(copy: WorkingCopy, item: Item) -> None:
+    kept: list[Part] = []
+    seen: set[Part] = set()
+    for part in item.parts:
+        # Call ids are unique. A message of Claude comes in one piece, so it never has the same text twice; those of
+        # other models may be joined from several.
+        own = item.id and maker(item.model) == "anthropic"
+        bound = isinstance(part, ToolCall) or (own and isinstance(part, Text))
+        detail = f"it holds call {part.id!r} twice" if isinstance(part, ToolCall) else TWICE
+        if not (bound and part in seen) or not copy.find(
+            DUPLICATE_MESSAGE, item, detail, "left out once", IDS_ONCE
+        ):
+            kept.append(part)
+            seen.add(part)
+    item.reword(kept)
+
+
+def _find_copies(items: list[Item]) -> dict[int, int]:
+    """Return the positions of copies, with those of their originals."""
+    seen: dict[str, list[int]] = {}
+    copies: dict[int, int] = {}
+    for at, item in enumerate(items):
+        if item.role != "assistant" or not item.id or item.ghost or not item.parts:
+            continue
+        original = next(
+            (first for first in seen.get(item.id, ()) if _is_within(item, items[first])), None
+        )
+        if original is None:
+            seen.setdefault(item.id, []).append(at)
+            continue
+        copies[at] = original
+        _extend_copy(items, copies, at, -1, lambda _: True)
+        _extend_copy(items, copies, at, 1, _is_results)
+    return copies
+
+
+def _extend_copy(
+    items: list[Item], copies: dict[int, int], start: int, step: int, may: Callable[[Item], bool]
+) -> None:
+    """Extend a copy in one direction as long as messages equal those around the original."""
+    original, at = copies[start], start
+    # The copied run must not overlap the original.
+    room = start - original - 1
+    while room > 0:
+        original, at, room = original + step, at + step, room - 1
+        if not (original >= 0 and at < len(items)) or at in copies:
+            return
+        here, there = items[at], items[original]
+        if here.ghost or there.ghost or not may(here) or _content(here) != _content(there):
+            return
+        copies[at] = original
+
+
+def _is_within(item: Item, other: Item) -> bool:
+    """Return True if another message has all parts of this one, in the same order."""
+    rest = iter(other.parts)
+    return all(part in rest for part in item.parts)
+
+
+def _content(item: Item) -> tuple[object, ...]:
+    return (item.role, item.id, item.name, item.parts)
+
+
+def _is_results(item: Item) -> bool:
+    return bool(item.parts) and all(isinstance(part, ToolResult) for part in item.parts)
+
+
+def _name(item: Item) -> str:
+    if item.address is None:
+        return f"message {(item.at or 0) + 1}"
+    return str(item.address)
+
+
+def complete_pairs(copy: WorkingCopy) -> None:
+    """Make sure that every call has one result, and every result a call."""
+    items = copy.items
+    result_of, faults = pair(items)
+    ends = standing(items, result_of).ends
+    left_out: dict[int, set[int]] = {}
+    unanswered: dict[int, list[str]] = {}
+    for fault in faults:
+        at, index = fault.place
+        wrong = fault.detail.rpartition("; ")[0]
+        part = items[at].parts[index]
+        if fault.code == ORPHAN_CALL and isinstance(part, ToolCall):
+            if copy.find(fault.code, items[at], wrong, "an error result added"):
+                unanswered.setdefault(at, []).append(part.id)
+        elif copy.find(fault.code, items[at], wrong, "left out"):
+            left_out.setdefault(at, set()).add(index)
+    behind: dict[int, list[Item]] = {}
+    for at, ids in sorted(unanswered.items()):
+        results = [ToolResult(id_, NOT_RECORDED, is_error=True) for id_ in ids]
+        behind.setdefault(ends[at], []).append(Item.new("tool", results))
+    for at, indexes in left_out.items():
+        items[at].reword(p for i, p in enumerate(items[at].parts) if i not in indexes)
+    copy.insert(behind)
+
+
+def rename_reused_ids(copy: WorkingCopy) -> None:
+    """Give a call with a reused id, and its result, another id."""
+    items = copy.items
+    result_of, _ = pair(items)
+    taken = {part.id for item in items for part in item.parts if isinstance(part, ToolCall)}
+    used: set[str] = set()
+    for at, item in enumerate(items):
+        for index, part in enumerate(item.parts):
+            answer = result_of.get((at, index))
+            if not isinstance(part, ToolCall) or answer is None:
+                continue
+            id_ = part.id
+            if id_ in used:
+                new = _unused_id(id_, taken)
+                detail = f"the id {id_!r} was already used by an earlier call"
+                done = f"call and result renamed to {new!r}"
+                if copy.find(REUSED_CALL_ID, item, detail, done, ANTHROPIC):
+                    id_ = new
+                    renamed = ToolCall(id_, part.name, part.arguments, part.format)
+                    _set_part(item, index, renamed)
+                    result = items[answer[0]].parts[answer[1]]
+                    if isinstance(result, ToolResult):
+                        moved = ToolResult(id_, result.content, result.is_error, call=result.call)
+                        _set_part(items[answer[0]], answer[1], moved)
+            used.add(id_)
+
+
+def _unused_id(id_: str, taken: set[str]) -> str:
+    number = 2
+    while (new := f"{id_[:MAXIMUM_ID_CHARACTERS]}-{number}") in taken:
+        number += 1
+    taken.add(new)
+    return new
+
+
+def _set_part(item: Item, index: int, part: Part) -> None:
+    item.reword([*item.parts[:index], part, *item.parts[index + 1 :]])
+
+
+def move_results(copy: WorkingCopy) -> None:
+    """Move every result directly behind the turn with its call."""
+    items = copy.items
+    result_of, _ = pair(items)
+    call_of = {result: call for call, result in result_of.items()}
+    going: dict[int, dict[int, Place]] = {}
+    for (at, index), end in standing(items, result_of).apart:
+        part = items[at].parts[index]
+        id_ = part.call_id if isinstance(part, ToolResult) else ""
+        wrong = (
+            "comes before its call"
+            if (at, index) < call_of[at, index]
+            else "is separated from its call"
+        )
+        detail = f"the result of call {id_!r} {wrong}"
+        if copy.find(MOVED_RESULT, items[at], detail, "moved to its call"):
+            going.setdefault(at, {})[index] = end
+    arriving: Arrivals = {}
+    for at, ends in going.items():
+        for index, end in ends.items():
+            arriving.setdefault(end, []).append((call_of[at, index], (at, index)))
+    for results in arriving.values():
+        results.sort()
+    _apply_moves(copy, going, arriving)
+
+
+def _apply_moves(
+    copy: WorkingCopy, going: Mapping[int, Mapping[int, Place]], arriving: Arrivals
+) -> None:
+    items = copy.items
+    whole = {at for at, ends in going.items() if _moves_whole(items, at, ends)}
+    inside = {end for end in arriving if _is_answered_inside(items[end[0]], end[1])}
+    behind: dict[int, list[Item]] = {}
+    for end in sorted(arriving.keys() - inside):
+        for _, (at, index) in arriving[end]:
+            if at not in whole:
+                moved = Item.new("tool", [items[at].parts[index]])
+                behind.setdefault(end[0], []).append(moved)
+            elif index == 0:
+                behind.setdefault(end[0], []).append(items[at])
+    # Looked up before any message changes.
+    answers = {end: [items[at].parts[index] for _, (at, index) in arriving[end]] for end in inside}
+    for at in (going.keys() - whole) | {at for at, _ in inside}:
+        parts: list[Part] = []
+        for index, part in enumerate(items[at].parts):
+            if index not in going.get(at, ()):
+                parts.append(part)
+            parts += answers.get((at, index), ())
+        items[at].reword(parts)
+    for at in whole:
+        items[at].moved = True
+    copy.insert(behind, {id(items[at]) for at in whole})
+
+
+def _moves_whole(items: list[Item], at: int, ends: Mapping[int, Place]) -> bool:
+    """Return True if a message can move as a whole: all results to one destination."""
+    end = next(iter(ends.values()))
+    return (
+        len(ends) == len(items[at].parts)
+        and set(ends.values()) == {end}
+        and not _is_answered_inside(items[end[0]], end[1])
+    )
+
+
+def _is_answered_inside(item: Item, index: int) -> bool:
+    """Return True if a result follows a part in its message, so others must go inside."""
+    return any(isinstance(part, ToolResult) for part in item.parts[index + 1 :])
+
+
+def convert_tool_messages(copy: WorkingCopy) -> None:
+    """Turn tool messages without a result into user messages, as every renderer does."""
+    for at, item in enumerate(copy.items):
+        if item.role != "tool" or item.ghost or item.says_nothing:
+            continue
+        if any(isinstance(part, ToolResult) for part in item.parts):
+            continue
+        detail = "a tool message is not the result of a call"
+        if copy.find(TOOL_WITHOUT_CALL, item, detail, "changed to a user message"):
+            copy.items[at] = Item.new("user", item.parts, replaces=item)
+
+
+def trim_cut_turns(copy: WorkingCopy) -> None:
+    """Remove Claude's reasoning at the end of a turn; other models may end a turn with it."""
+    turn: list[Item] = []
+    for item in [*copy.items, None]:
+        if item is not None and item.role == "assistant":
+            turn.append(item)
+        elif item is None or not item.says_nothing:
+            _end_turn(copy, turn)
+            turn = []
+
+
+def _end_turn(copy: WorkingCopy, turn: list[Item]) -> None:
+    for item in reversed(turn):
+        if item.ghost:
+            return
+        kept = list(item.parts)
+        while kept and _is_reasoning(kept[-1]):
+            kept.pop()
+        if len(kept) < len(item.parts):
+            detail = "nothing follows the reasoning in its turn"
+            done = "reasoning left out"
+            if maker(item.model) != "anthropic" or not copy.find(
+                CUT_TURN, item, detail, done, ANTHROPIC
+            ):
+                return
+            item.reword(kept)
+        if not item.says_nothing:
+            return
+
+
+def _is_reasoning(part: Part) -> bool:
+    if isinstance(part, Reasoning):
+        return True
+    if not isinstance(part, Opaque) or part.provider != PROVIDER:
+        return False
+    block = opaque_block(part)
+    return block is not None and block["type"] in THINKING
+
+
+def remove_empty(copy: WorkingCopy) -> None:
+    """Remove empty messages; those that a repair emptied are no additional fault."""
+    gone: list[Item] = []
+    for item in copy.items:
+        if item.ghost or not item.says_nothing:
+            continue
+        emptied = item.is_new or item.reworded
+        detail = f"a message of role {item.role} is empty"
+        if emptied or copy.find(EMPTY_MESSAGE, item, detail, "taken out"):
+            gone.append(item)
+    copy.remove(gone)
+
+
+def repair_parts(copy: WorkingCopy) -> None:
+    """Repair all messages part by part."""
+    copy.images = anthropic_images(copy.items)
+    for item in copy.items:
+        if not (item.ghost or item.says_nothing):
+            before: Sequence[Part | None] = (None, *item.parts)
+            pairs = zip(before, item.parts, strict=False)
+            item.reword(
+                [new for last, part in pairs for new in _repair_part(copy, item, part, last)]
+            )
+
+
+def _repair_part(copy: WorkingCopy, item: Item, part: Part, before: Part | None) -> Iterator[Part]:
+    """Yield the replacement of a part: the part itself if it is valid, nothing if it is left out."""
+    if isinstance(part, Text):
+        if _carries_signature(item, part, before):
+            yield part
+        else:
+            yield from _text(copy, item, part)
+    elif isinstance(part, ToolResult):
+        yield _result(copy, item, part)
+    elif isinstance(part, ToolCall):
+        yield _call(copy, item, part)
+    elif isinstance(part, Image):
+        yield from _image(copy, item, part)
+    elif isinstance(part, Reasoning):
+        yield from _reasoning(copy, item, part)
+    elif isinstance(part, Opaque):
+        yield from _opaque(copy, item, part)
+    else:
+        yield part
+
+
+def _carries_signature(item: Item, part: Text, before: Part | None) -> bool:
+    """Return True if this is the empty text that carries Gemini's signature of a finished turn."""
+    return (
+        not part.text
+        and item.role == "assistant"
+        and isinstance(before, Reasoning)
+        and bool(before.signature)
+        and maker(item.model) == "gemini"
+    )
+
+
+def _text(copy: WorkingCopy, item: Item, part: Text) -> Iterator[Text]:
+    if not part.text:
+        if not copy.find(BLANK_TEXT, item, "a text is empty", LEFT_OUT):
+            yield part
+    elif not part.text.strip():
+        if not copy.find(BLANK_TEXT, item, "a text is only white space", LEFT_OUT, ANTHROPIC):
+            yield part
+    else:
+        text = _replace_surrogates(copy, item, part.text)
+        yield part if text is part.text else Text(text)
+
+
+def _replace_surrogates(copy: WorkingCopy, item: Item, text: str) -> str:
+    """Return the text with lone surrogates replaced; the same object if there are none."""
+    whole, broken = scrub(text)
+    detail = "text contains a lone surrogate"
+    if broken and copy.find(BROKEN_CHARACTER, item, detail, "replaced by U+FFFD"):
+        return str(whole)
+    return text
+
+
+def _result(copy: WorkingCopy, item: Item, part: ToolResult) -> ToolResult:
+    content: list[Part] = []
+    for inner in part.content:
+        if isinstance(inner, Text) and len(part.content) == 1:
+            # The only text of a result may be blank: a tool that printed nothing is valid.
+            content.append(Text(_replace_surrogates(copy, item, inner.text)))
+        elif isinstance(inner, Text):
+            content += _text(copy, item, inner)
+        elif isinstance(inner, Image):
+            content += _image(copy, item, inner, inside_result=True)
+        elif isinstance(inner, Opaque):
+            content += _opaque(copy, item, inner, inside_result=True)
+        else:
+            content.append(inner)
+    mended = ToolResult(part.call_id, content, part.is_error, call=part.call)
+    return part if mended == part else mended
+
+
+def _call(copy: WorkingCopy, item: Item, part: ToolCall) -> ToolCall:
+    arguments = _replace_surrogates(copy, item, part.arguments)
+    if part.format != "text" and arguments.strip() and parse_object(arguments) is None:
+        detail = f"the arguments of call {part.id!r} are not a JSON object"
+        done = "kept as text under the name `input`"
+        if copy.find(INVALID_ARGUMENTS, item, detail, done, OBJECT_ARGUMENTS):
+            arguments = json.dumps({"input": arguments}, ensure_ascii=False, separators=(",", ":"))
+    if arguments is part.arguments:
+        return part
+    return ToolCall(part.id, part.name, arguments, part.format)
+
+
+def _image(
+    copy: WorkingCopy, item: Item, part: Image, *, inside_result: bool = False
+) -> Iterator[Part]:
+    found = split_image(part)
+    detail = invalid_image(part) if found is None else image_fault(*found)
+    limits, refusing = ANY_IMAGE, PROVIDERS
+    if not detail and found is not None:
+        limits, refusing = copy.images, ANTHROPIC
+        detail = image_fault(*found, limits)
+    typed = None if found is None else typed_image(part, limits)
+    in_model_words = item.role == "assistant" and not inside_result
+    done = LEFT_OUT if in_model_words else "replaced by a note"
+    if typed is not None:
+        done = f"type set to {typed[0]}"
+    if not detail or not copy.find(INVALID_IMAGE, item, detail, done, refusing):
+        yield part
+    elif typed is not None:
+        yield from _image(copy, item, Image(*typed), inside_result=inside_result)
+    elif not in_model_words:
+        yield Text(image_note(part))
+
+
+def _reasoning(copy: WorkingCopy, item: Item, part: Reasoning) -> Iterator[Part]:
+    if maker(item.model) == "anthropic" and not part.signature:
+        detail = f"reasoning of {item.model} has no signature"
+        if copy.find(UNSIGNED_REASONING, item, detail, LEFT_OUT, ANTHROPIC):
+            return
+    whole, broken = scrub(part.text)
+    if not broken:
+        yield part
+        return
+    # A signature is valid only for the exact text.
+    done = LEFT_OUT if part.signature else "replaced by U+FFFD"
+    if not copy.find(BROKEN_CHARACTER, item, "reasoning contains a lone surrogate", done):
+        yield part
+    elif not part.signature:
+        yield Reasoning(str(whole), part.signature)
+
+
+def _opaque(
+    copy: WorkingCopy, item: Item, part: Opaque, *, inside_result: bool = False
+) -> Iterator[Part]:
+    in_model_words = item.role == "assistant" and not inside_result
+    if left_out_code(part) == UNKNOWN_BLOCK:
+        detail = f"a block has the format of {part.provider!r}, which no provider accepts"
+        done = LEFT_OUT if in_model_words else "replaced by a note"
+        if not copy.find(UNKNOWN_BLOCK, item, detail, done):
+            yield part
+        elif not in_model_words:
+            yield Text(opaque_note(part))
+        return
+    block = opaque_block(part) if part.provider == PROVIDER else None
+    fault = "" if block is None else block_fault(block, copy.images)
+    if fault and copy.find(INVALID_IMAGE, item, fault, "replaced by a note", ANTHROPIC):
+        yield Text(opaque_note(part))
+        return
+    if inside_result or block is None or block["type"] not in NOWHERE:
+        yield part
+        return
+    # A complete block would have been decoded to a part of its own.
+    detail = f"a {block['type']} block is incomplete"
+    if in_model_words:
+        if not copy.find(BROKEN_BLOCK, item, detail, LEFT_OUT, ANTHROPIC):
+            yield part
+    elif copy.find(BROKEN_BLOCK, item, detail, "replaced by a note", ANTHROPIC):
+        yield Text(opaque_note(part))
+    else:
+        yield part

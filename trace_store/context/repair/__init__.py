@@ -1,1 +1,0 @@
-"""Repair of contexts that no provider would accept."""
