@@ -164,9 +164,7 @@ class MessageRecord:
     @property
     def priority(self) -> str:
         """The message's priority."""
-        if self.flags & IS_PINNED:
-            return PINNED
-        return IMPORTANT if self.flags & IS_IMPORTANT else NORMAL
+        return priority_of(self.flags)
 
     def pack(self) -> bytes:
         """Return the 180 bytes."""
@@ -222,6 +220,13 @@ def pack_told(
         told[:KEY_BYTES], flags, told[94:96], tools, prefix, told[96:], ordinal, measured
     )
     return data + zlib.crc32(data, SEED).to_bytes(4, "little")
+
+
+def priority_of(flags: int) -> str:
+    """Return the priority that a record's flags mean."""
+    if flags & IS_PINNED:
+        return PINNED
+    return IMPORTANT if flags & IS_IMPORTANT else NORMAL
 
 
 def by_key(block: bytes) -> dict[bytes, bytes]:

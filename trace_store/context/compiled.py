@@ -16,7 +16,9 @@ from trace_store.context.compile_index import (
     IndexView,
     MessageRecord,
     TokenRecord,
+    flags_at,
     ordinal_at,
+    priority_of,
     role_at,
 )
 from trace_store.context.content import message_at, wording_at
@@ -149,12 +151,12 @@ class CompiledMessage:
     @property
     def priority(self) -> str:
         """The priority: pinned, important or normal; skipped messages are not in a context."""
-        return self.record.priority
+        return priority_of(flags_at(self._block, self._at))
 
     @property
     def ghost(self) -> bool:
         """Whether this is the placeholder of a removed message."""
-        return bool(self.record.flags & GHOST)
+        return bool(flags_at(self._block, self._at) & GHOST)
 
     @property
     def address(self) -> Address:
@@ -164,10 +166,10 @@ class CompiledMessage:
     @property
     def labels(self) -> frozenset[str]:
         """The message's labels."""
-        record, reading = self.record, self._reading
-        if not record.flags & LABELLED or reading.tip is None:
+        reading = self._reading
+        if not flags_at(self._block, self._at) & LABELLED or reading.tip is None:
             return frozenset()
-        return reading.source.labels(reading.tip, record.address)
+        return reading.source.labels(reading.tip, self.address)
 
     @property
     def stored(self) -> Mapping[str, Any]:

@@ -103,12 +103,13 @@ class Loader:
     ) -> None:
         """Add the contents of messages without special cases, up to the size limit."""
         stored = self._read_stored(wanted)
-        blobs = dict.fromkeys(oid for message in stored for oid in part_blobs(message["parts"]))
-        contents = self._read_data(blobs)  # without duplicates, in message order
+        blobs = [part_blobs(message["parts"]) for message in stored]
+        # Without duplicates, in message order.
+        contents = self._read_data(dict.fromkeys(oid for oids in blobs for oid in oids))
         objects: dict[bytes, bytes] = {}
         held = 0
-        for (at, _, _), message in zip(wanted, stored, strict=False):
-            for oid in part_blobs(message["parts"]):
+        for (at, _, _), message, oids in zip(wanted, stored, blobs, strict=False):
+            for oid in oids:
                 if oid not in objects:
                     objects[oid] = content = next(contents)
                     held += len(content)

@@ -230,7 +230,8 @@ def part_blobs(stored: Sequence[Mapping[str, Any]]) -> list[bytes]:
         for field in ("blob", "signature", "url"):
             if isinstance(part.get(field), bytes):
                 ids.append(part[field])
-        ids.extend(part_blobs(part.get("parts", ())))
+        if "parts" in part:
+            ids.extend(part_blobs(part["parts"]))
     return ids
 
 
