@@ -36,9 +36,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trace_store import Message, Repo, Text, ToolCall, ToolResult
-from trace_store.compression.extractive import extract
-from trace_store.compression.prompt import Passage, SourceMessage
 from trace_store.compression.suggest import marks_of
+from trace_store.compression.summaries import Passage, SourceMessage, extract
 from trace_store.errors import BudgetError, InvalidInputError, StateError
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.parts import Part

@@ -112,9 +112,9 @@ def test_what_may_be_changed_is_equal_to_itself_alone() -> None:
 
 
 def test_a_lazy_package_offers_its_names_and_nothing_else() -> None:
-    from trace_store.odb import checks as module
+    from trace_store.odb import verify as module
 
-    enter = names("trace_store.odb", {"check_hash": "checks"})
-    assert enter("check_hash") is module.check_hash
+    enter = names("trace_store.odb", {"check_object": "verify"})
+    assert enter("check_object") is module.check_object
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         enter("nothing")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 OID_BYTES = 32
 HEX_CHARACTERS = 64
 MINIMUM_PREFIX = 4
+MAXIMUM_CANDIDATES = 16
+"""Maximum number of ids that a prefix look-up returns."""
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -142,3 +144,38 @@ def sha256_base64(data: bytes) -> str:
     import hashlib
 
     return base64.b64encode(hashlib.sha256(data).digest()).decode()
+
+
+def check_prefix(prefix: str) -> None:
+    """Check that a prefix has 4 to 64 lower-case hex digits.
+
+    Raises:
+        InvalidInputError: it does not.
+    """
+    if not is_prefix(prefix):
+        raise errors.InvalidInputError(f"not an object id prefix: {prefix[:80]!r}", text=prefix)
+
+
+def check_size(data: bytes, limit: int) -> None:
+    """Check the size of an object.
+
+    Raises:
+        InvalidInputError: it is too large.
+    """
+    if len(data) > limit:
+        raise errors.InvalidInputError(
+            f"the object has {len(data)} bytes, over the limit of {limit}"
+        )
+
+
+def check_hash(oid: bytes, data: bytes, where: str) -> bytes:
+    """Return the data if it matches the id.
+
+    Raises:
+        CorruptObjectError: it does not.
+    """
+    if hash_object(data) != oid:
+        raise errors.CorruptObjectError(
+            f"object {oid.hex()} is damaged in {where}", oid=ObjectId(oid), path=where
+        )
+    return data

@@ -18,8 +18,8 @@ import trace_store
 import trace_store.commit_table.commits
 import trace_store.commit_table.table
 import trace_store.commit_table.walks
+import trace_store.context.bulk_read
 import trace_store.context.content
-import trace_store.context.prefetch
 import trace_store.context.token_column
 import trace_store.history.log
 import trace_store.history.log_query
@@ -28,7 +28,7 @@ import trace_store.maintenance.lock_wait
 import trace_store.maintenance.schedule
 import trace_store.odb.loose
 import trace_store.refs.reflog
-import trace_store.repo.stopped
+import trace_store.repo.in_progress
 import trace_store.search.query
 from benchmarks.model import Proof, Turn, Work, write_ids
 from benchmarks.peers.floor import write_all

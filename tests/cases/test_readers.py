@@ -17,10 +17,10 @@ from tests.cases.support.inputs import case
 from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.progress import Progress
 from trace_store.environment import Environment
-from trace_store.importers import decode, import_file
+from trace_store.importers import import_file, input_files
 from trace_store.importers.formats.chats import reader as chats
 
-CHUNK = decode.CHUNK_BYTES
+CHUNK = input_files.CHUNK_BYTES
 
 
 def transcript(shift: int = 0, more: int = 20) -> bytes:
@@ -97,7 +97,7 @@ def test_case_49_the_size_of_the_pieces_changes_nothing(
     os.rename(".trace", "at-once")
     ok("init", "-q")
     for module in (import_file, chats):
-        monkeypatch.setattr(module, "read_lines", partial(decode.read_lines, chunk_bytes=size))
+        monkeypatch.setattr(module, "read_lines", partial(input_files.read_lines, chunk_bytes=size))
     for path in files:  # as they grow, too
         data = Path(path).read_bytes()
         grown = tmp_path / Path(path).name

@@ -78,7 +78,7 @@ OWNERS = {
     "trajectories.handle.Trajectories": "trajectory=start",
     "repo.trash.Trash": "trash=list",
     "repo.compression.Compression": "trim dedupe suggest compress expand",
-    "repo.stopped.Stopped": "resolve",
+    "repo.in_progress.Stopped": "resolve",
     "repo.transcripts.Transcripts": "import=import_ export sessions=list view=read repair",
     "repo.bundles.Bundles": "bundle=create",
     "repo.maintenance.Maintenance": "secrets=scan_secrets fsck purge doctor seal adopt pack gc"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.message_strategies import messages as any_messages
 from trace_store import Message, ObjectId, Repo, Text
-from trace_store.context import prefetch
+from trace_store.context import bulk_read
 from trace_store.context.compiled import CompiledContext, CompiledMessage
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.history import commit
@@ -115,7 +115,7 @@ def test_neighbours_are_read_together_and_once() -> None:
 
 
 def test_what_is_read_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefetch, "MAXIMUM_BYTES", 1000)
+    monkeypatch.setattr(bulk_read, "MAXIMUM_BYTES", 1000)
     with Repo.memory() as repo:
         for number in range(100):
             repo.append("user", f"{number} " + "x" * 300)

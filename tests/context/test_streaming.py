@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.message_strategies import messages as any_messages
 from trace_store import Message, Repo, Text
-from trace_store.context import compile_index, object_stream
+from trace_store.context import bulk_read, compile_index
 from trace_store.errors import CorruptObjectError
 from trace_store.history import commit
 from trace_store.objects.codec import LIST, MAXIMUM_BLOB_BYTES, decode, encode_blob, links
@@ -73,7 +73,7 @@ def test_long_content_comes_with_its_chunks() -> None:
         repo.append("user", "x" * (MAXIMUM_BLOB_BYTES + 1))
         pieces = list(repo.compile().objects())
         assert b"".join(pieces) == b"".join(expected(repo))
-        assert max(map(len, pieces)) < MAXIMUM_BLOB_BYTES + 2 * object_stream.PIECE_BYTES
+        assert max(map(len, pieces)) < MAXIMUM_BLOB_BYTES + 2 * bulk_read.PIECE_BYTES
 
 
 def test_pieces_are_large_and_bounded() -> None:
@@ -81,8 +81,8 @@ def test_pieces_are_large_and_bounded() -> None:
         for number in range(100):
             repo.append("user", f"{number}" + "x" * 50_000)
         sizes = [len(piece) for piece in repo.compile().objects()]
-        assert min(sizes[:-1]) >= object_stream.PIECE_BYTES
-        assert max(sizes) < object_stream.PIECE_BYTES + 60_000
+        assert min(sizes[:-1]) >= bulk_read.PIECE_BYTES
+        assert max(sizes) < bulk_read.PIECE_BYTES + 60_000
 
 
 def test_damage_is_told(tmp_path: Path) -> None:

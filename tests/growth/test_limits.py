@@ -20,7 +20,7 @@ from trace_cli import runtime
 from trace_store import FixedClock, Message, Repo, Store, ref_names
 from trace_store.context.tokens.tokenizer import PART_CHARACTERS
 from trace_store.history import commit
-from trace_store.importers import decode
+from trace_store.importers import input_files
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects import codec
@@ -126,7 +126,7 @@ def test_the_page_names_the_limits_of_the_code() -> None:
         codec.MAXIMUM_STRUCTURE_BYTES,
         codec.MAXIMUM_BLOB_BYTES,
         runtime.MAXIMUM_INPUT_BYTES,
-        decode.MAXIMUM_LINE_BYTES,
+        input_files.MAXIMUM_LINE_BYTES,
         MAXIMUM_PACK_BYTES,
         ref_names.MAXIMUM_NAME_BYTES,
         unsealed.MAXIMUM_JOURNAL_BYTES,

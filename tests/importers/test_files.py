@@ -26,11 +26,11 @@ from trace_store.errors import (
     UnreadableInputError,
 )
 from trace_store.files import Disk
-from trace_store.importers import decode
+from trace_store.importers import input_files
 from trace_store.importers.discovery import project_histories
-from trace_store.importers.files import files_in
 from trace_store.importers.formats.claude_code import project_name
 from trace_store.importers.import_file import import_paths
+from trace_store.importers.input_files import files_in
 from trace_store.importers.parts import ref_component, short_id
 from trace_store.ref_names import is_ref_name
 from trace_store.store.handle import Store
@@ -239,7 +239,7 @@ def test_bad_lines_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def _short_lines(*args: object, **options: object) -> object:
-    return decode.read_lines(*args, limit=60_000, **options)  # type: ignore[arg-type]
+    return input_files.read_lines(*args, limit=60_000, **options)  # type: ignore[arg-type]
 
 
 def test_an_unfinished_line_is_taken_when_it_is_finished(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 
 from trace_store.importers import json_records
 from trace_store.importers.contract import Skip
-from trace_store.importers.decode import Line, read_lines
+from trace_store.importers.input_files import Line, read_lines
 from trace_store.importers.json_records import MAXIMUM_NESTING, records_of
 from trace_store.objects.content import bytes_of
 from trace_store.transcripts.sources import Record

@@ -25,12 +25,12 @@ from trace_store.errors import UnreadableInputError
 from trace_store.exporters.files import find_file, restore_file
 from trace_store.files import Disk
 from trace_store.importers.contract import Skip
-from trace_store.importers.decode import Line
 from trace_store.importers.discovery import project_histories
 from trace_store.importers.formats.opencode import FORMAT
 from trace_store.importers.formats.opencode import database as database_module
 from trace_store.importers.formats.opencode.rows import ROW, rows_of
 from trace_store.importers.import_file import import_paths
+from trace_store.importers.input_files import Line
 from trace_store.importers.registry import format_of
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit

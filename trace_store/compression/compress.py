@@ -11,15 +11,17 @@ from collections import Counter
 from itertools import chain
 
 from trace_store import errors
-from trace_store.compression.extractive import FACTS_SHARE, extract, facts
-from trace_store.compression.prompt import (
+from trace_store.compression.selection import COMPRESSION, originals, private_salt, select
+from trace_store.compression.summaries import (
+    FACTS_SHARE,
     WINDOW_TOKENS,
     ModelSummariser,
     Passage,
     SourceMessage,
+    extract,
+    facts,
     length_faults,
 )
-from trace_store.compression.selection import COMPRESSION, originals, private_salt, select
 from trace_store.config import parse_token_count
 from trace_store.context.activity import activity_of
 from trace_store.context.compiler import ContextCompiler

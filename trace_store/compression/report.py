@@ -10,8 +10,8 @@ import re
 
 from trace_store import errors
 from trace_store import revision as revisions
-from trace_store.compression.extractive import CONSTRAINT, DECISION, one_command, sentences
 from trace_store.compression.selection import SUMMARISES, origin_of, originals
+from trace_store.compression.summaries import CONSTRAINT, DECISION, one_command, sentences
 from trace_store.context.activity import activity_of
 from trace_store.context.snapshots import fold_of
 from trace_store.frozen import value

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, Protocol, TypeAlias, overload
 
+    from trace_store.context.bulk_read import Said
     from trace_store.context.fold import ReadCommit
-    from trace_store.context.prefetch import Said
     from trace_store.context.tokens.models import TokenCounting
     from trace_store.context.tokens.tokenizer import Tokenizer
 
@@ -106,7 +106,7 @@ class Reading:
     def __init__(self, source: MessageSource, tip: bytes | None) -> None:
         self.source = source
         self.tip = tip
-        self.loader = context.prefetch.Loader(source.read_data)
+        self.loader = context.bulk_read.Loader(source.read_data)
 
 
 class CompiledMessage:
@@ -541,7 +541,7 @@ class CompiledContext(RenderableContext):
         Raises:
             ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
         """
-        return context.object_stream.object_stream(
+        return context.bulk_read.object_stream(
             self.view.blocks(), self._source.read_data, self._source.purged
         )
 

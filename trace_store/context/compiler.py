@@ -2,6 +2,9 @@
 
 It chooses between a matching index, an extended one, and the history; it never computes a context itself. `verify`
 compares the cached result with the one from the history.
+
+`compile` takes a revision or a point in time, and a strategy or a custom compiler. These only replace the messages of
+the compiled context.
 """
 
 from __future__ import annotations
@@ -22,20 +25,22 @@ from trace_store.context.compile_index import (
     cold_view,
 )
 from trace_store.context.compiled import CompiledContext, MeasuredReport, ghost_of, stored_message
+from trace_store.context.content import one_line
 from trace_store.context.tokens.models import TokenCounting
 from trace_store.context.tokens.tokenizer import estimate_from_bytes
 from trace_store.frozen import replace, value
 from trace_store.objects.address import HERE
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
-from trace_store.objects.operations import added_messages
+from trace_store.objects.message import Message
+from trace_store.objects.operations import LEAVES_CONTEXT, added_messages
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
 
     from trace_store.context.fold import Fold
     from trace_store.context.token_column import TokenColumn
@@ -43,9 +48,12 @@ if TYPE_CHECKING:
     from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.objects.address import Address
 
+    Compiler: TypeAlias = Callable[[CompiledContext], Sequence[Message]]
+
 CACHED_COMMITS = 2048
 WITHOUT_MEMO = 64
 """Up to this many new messages are counted without reading the token cache."""
+STRATEGIES = ("full", "messages")
 
 
 @value
@@ -465,3 +473,87 @@ def _load_tools(schemas: Sequence[bytes], source: _Source) -> tuple[Any, ...]:
                 f"the schema of a tool is not JSON: object {oid.hex()[:12]}", oid=oid
             ) from error
     return tuple(found)
+
+
+def compile(
+    contexts: ContextCompiler,
+    revision: str | ObjectId = "HEAD",
+    at: str = "",
+    strategy: str = "full",
+    *,
+    reasoning: bool = True,
+    model: str = "",
+    compiler: Compiler | None = None,
+) -> CompiledContext:
+    """Return the context of a revision.
+
+    Args:
+        contexts: the compiler of a store.
+        revision: the commit.
+        at: another revision, or a time: the newest commit along first parents that is not later.
+        strategy: "full" for all visible content; "messages" for one line per commit, its message.
+        reasoning: whether reasoning is rendered.
+        model: the model to count and render for.
+        compiler: returns other messages for the context; their tokens are counted again.
+
+    Raises:
+        InvalidInputError: unknown strategy, or one that makes its own messages, and a compiler.
+        RevisionNotFoundError: there is no such commit.
+    """
+    if strategy not in STRATEGIES:
+        raise errors.InvalidInputError(
+            f"unknown strategy {strategy!r}; expected one of {', '.join(STRATEGIES)}"
+        )
+    if compiler is not None and strategy != "full":
+        raise errors.InvalidInputError(f"a compiler cannot change the strategy {strategy!r}")
+    where: str | ObjectId = _commit_at(contexts, revision, at) if at else revision
+    context = contexts.compile(where, model=model, reasoning=reasoning)
+    if strategy == "messages":
+        return context.plain(_commit_lines(contexts, context))
+    if compiler is not None:
+        return context.plain(compiler(context))
+    return context
+
+
+def check_budget(contexts: ContextCompiler, context: CompiledContext, budget: int | None) -> None:
+    """Check that a context is within a budget in tokens; None is the repository's, if it has one.
+
+    Raises:
+        BudgetError: it is over budget.
+    """
+    limit = contexts.store.config.budget if budget is None else budget
+    if limit is not None and context.token_count > limit:
+        raise errors.BudgetError(
+            f"the context has {context.token_count:,} tokens, and its budget is {limit:,}",
+            needed=context.token_count,
+            allowed=limit,
+        )
+
+
+def _commit_at(contexts: ContextCompiler, revision: str | ObjectId, at: str) -> ObjectId:
+    try:
+        return revisions.resolve_commit(contexts.store, at)
+    except (errors.NotFoundError, errors.InvalidInputError) as not_a_revision:
+        moment = revisions.parse_moment(at, contexts.store)
+        if moment is None:
+            raise not_a_revision
+    start = revisions.resolve_commit(contexts.store, revision)
+    found = revisions.newest_not_after(contexts.store, start, moment)
+    if found is None:
+        raise errors.NotFoundError(f"{revision} has no commit before {at}")
+    return found
+
+
+def _commit_lines(contexts: ContextCompiler, context: CompiledContext) -> list[Message]:
+    lines: list[Message] = []
+    oid: bytes | None = context.commit
+    while oid is not None:
+        commit = contexts.read_commit(oid)
+        oid, read = (commit.parents[0] if commit.parents else None), contexts.store.objects.read
+        if not commit.message and all(o.name in LEAVES_CONTEXT for o in commit.operations):
+            continue  # usage or metadata only
+        roles = [m["role"] for o in commit.operations for m in o.fields.get("messages", ())]
+        role = "assistant" if roles[:1] == ["assistant"] else "user"
+        lines.append(Message(role, one_line(commit, read), kind="dialogue"))
+    lines.reverse()
+    return lines

@@ -13,9 +13,8 @@ from typing import Any
 from trace_store import revision as revisions
 from trace_store.context.compile_index import LABELLED, MessageRecord, priority_flag
 from trace_store.context.compiled import CompiledContext, CompiledMessage
-from trace_store.context.compiler import ContextCompiler
+from trace_store.context.compiler import ContextCompiler, compile
 from trace_store.context.fold import Entry
-from trace_store.context.strategies import compile
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidInputError, NotFoundError, RevisionNotFoundError
 from trace_store.exporters.contract import SKIPPED, Below, ExportSession, Facts, Turn

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.frozen import value
-from trace_store.importers.decode import Line, ReadAt
-from trace_store.importers.files import Inner
+from trace_store.importers.input_files import Inner, Line, ReadAt
 from trace_store.objects.parts import Part
 from trace_store.transcripts.sources import Record
 

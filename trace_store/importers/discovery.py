@@ -16,8 +16,8 @@ from trace_store.errors import InvalidInputError, TraceError, UnreadableInputErr
 from trace_store.files import Disk
 from trace_store.frozen import replace, value
 from trace_store.importers.contract import Format, MultiTranscriptFormat
-from trace_store.importers.decode import plain_content
-from trace_store.importers.files import (
+from trace_store.importers.formats.claude_code import every_history
+from trace_store.importers.input_files import (
     INNER,
     STDIN,
     Input,
@@ -26,8 +26,8 @@ from trace_store.importers.files import (
     files_in,
     is_folder,
     is_of_agent,
+    plain_content,
 )
-from trace_store.importers.formats.claude_code import every_history
 from trace_store.importers.registry import format_failure, format_of, formats, is_built_in, suffixes
 from trace_store.importers.sniff import HEAD_BYTES, describe, read_head
 

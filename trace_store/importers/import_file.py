@@ -34,7 +34,6 @@ from trace_store.importers.contract import (
     Skip,
     Watcher,
 )
-from trace_store.importers.decode import Line, read_lines
 from trace_store.importers.dedupe import (
     STRAY_KEY,
     KnownCommits,
@@ -45,11 +44,9 @@ from trace_store.importers.dedupe import (
     session_refs,
 )
 from trace_store.importers.discovery import UNREADABLE, ImportItem, select_items
-from trace_store.importers.documents import MAXIMUM_DOCUMENT_BYTES
-from trace_store.importers.files import Input, InputFile
-from trace_store.importers.json_records import UNFINISHED
+from trace_store.importers.input_files import Input, InputFile, Line, Redactor, read_lines
+from trace_store.importers.json_records import MAXIMUM_DOCUMENT_BYTES, UNFINISHED
 from trace_store.importers.parts import branch_of, distinct_component
-from trace_store.importers.redact import Redactor
 from trace_store.importers.registry import format_failure, format_named, is_built_in
 from trace_store.importers.report import (
     MAXIMUM_NAMED_SKIPS,

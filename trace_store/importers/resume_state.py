@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 from trace_store.errors import StorageError
 from trace_store.files import read_file, replace_file
 from trace_store.frozen import fields, value
-from trace_store.importers.files import INNER, Input, InputBytes
+from trace_store.importers.input_files import INNER, Input, InputBytes
 from trace_store.importers.source_archive import ResumeCut
 from trace_store.importers.write import make_durable
 from trace_store.objects.content import bytes_of

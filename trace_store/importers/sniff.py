@@ -14,10 +14,8 @@ from typing import Any
 from trace_store.errors import TraceError
 from trace_store.files import Disk
 from trace_store.frozen import value
-from trace_store.importers.decode import Line
-from trace_store.importers.documents import ROOT, read_document
-from trace_store.importers.files import InputFile
-from trace_store.importers.json_records import values_in
+from trace_store.importers.input_files import InputFile, Line
+from trace_store.importers.json_records import ROOT, read_document, values_in
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HEAD_BYTES = 256 * 1024

@@ -16,7 +16,7 @@ from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.frozen import value
 from trace_store.importers.build_commits import RecordPlaces, load_places
-from trace_store.importers.files import Input
+from trace_store.importers.input_files import Input
 from trace_store.importers.write import storable_objects, transact_batched
 from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId, digest

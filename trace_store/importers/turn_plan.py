@@ -29,8 +29,7 @@ from trace_store.importers.contract import (
     Resumption,
     Skip,
 )
-from trace_store.importers.decode import Line, ReadAt
-from trace_store.importers.files import Inner
+from trace_store.importers.input_files import Inner, Line, ReadAt
 from trace_store.importers.parts import author_of, ref_component, short_id
 from trace_store.importers.turns import (
     Compaction,

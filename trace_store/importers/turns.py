@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trace_store.importers.contract import NOTHING, PlannedMessage, Skip
-from trace_store.importers.decode import Line
-from trace_store.importers.documents import read_document
-from trace_store.importers.json_records import records_of
+from trace_store.importers.input_files import Line
+from trace_store.importers.json_records import read_document, records_of
 from trace_store.objects.parts import Part
 from trace_store.transcripts.sources import Record
 

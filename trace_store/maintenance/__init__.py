@@ -13,16 +13,14 @@ if TYPE_CHECKING:
     from trace_store.maintenance import fsck as fsck
     from trace_store.maintenance import gc as gc
     from trace_store.maintenance import lock_wait as lock_wait
-    from trace_store.maintenance import loose_damage as loose_damage
     from trace_store.maintenance import lost_found as lost_found
+    from trace_store.maintenance import object_scan as object_scan
     from trace_store.maintenance import purge as purge
     from trace_store.maintenance import repack as repack
     from trace_store.maintenance import repair as repair
     from trace_store.maintenance import repair_files as repair_files
-    from trace_store.maintenance import repair_refs as repair_refs
     from trace_store.maintenance import schedule as schedule
     from trace_store.maintenance import seal as seal
     from trace_store.maintenance import second_copies as second_copies
-    from trace_store.maintenance import secret_scan as secret_scan
 
 __getattr__ = submodules(__name__)

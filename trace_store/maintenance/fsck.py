@@ -1,6 +1,9 @@
 """fsck: read every byte, verify every hash, follow every link.
 
 Invariant: damage is reported, never raised, and nothing is changed. Codes are stable: the list only grows.
+
+An object stored with durability `fast` may be truncated by a power cut before anything links to it. A truncated
+loose file is harmless if its object is unreachable or has another sound copy. Any other damage is an error.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from trace_store import commit_table, context, errors, maintenance, odb
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import Fold, apply_commits, commits_since
 from trace_store.files import files_below, read_file
-from trace_store.layout import ATTRIBUTES, IGNORED, INDEX_SUFFIX, PACK_SUFFIX
+from trace_store.layout import ATTRIBUTES, IGNORED, INDEX_SUFFIX, MAXIMUM_OBJECT_BYTES, PACK_SUFFIX
 from trace_store.maintenance.fsck_objects import (
     ERROR,
     INFO,
@@ -22,12 +25,16 @@ from trace_store.maintenance.fsck_objects import (
     check_journals,
 )
 from trace_store.maintenance.pack_proofs import prove
+from trace_store.maintenance.reachability import UNREADABLE, find_roots
 from trace_store.objects.codec import is_content
 from trace_store.objects.commit import Commit, read_commit
+from trace_store.odb import compression
 from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.loose import COMPRESSED, HEAD_BYTES, RAW
 from trace_store.odb.pack import Pack, walk_objects
 from trace_store.odb.pack_index import PackIndex
 from trace_store.odb.packs import pack_names
+from trace_store.odb.verify import is_truncated
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.names import BRANCHES
@@ -35,14 +42,18 @@ from trace_store.refs.reflog import count_zero_bytes, examine_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from trace_store.maintenance.fsck_objects import ObjectChecks
-    from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
 
-
 _MAXIMUM_READ_BYTES = 1 << 20
+_HEAD_BYTES = 4096
+
+__all__ = ["ERROR", "INFO", "WARNING", "Finding", "fsck"]
+
+_SECTOR = 512
+_ZEROS = 16
+"""This many zeros at the end of a file are not content."""
 
 
 def check_refs(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
@@ -202,9 +213,6 @@ def check_folds(store: Store) -> Iterator[Finding]:
             yield Finding("kept-fold-differs", WARNING, f"cache/folds/{name}", detail)
 
 
-_HEAD_BYTES = 4096
-
-
 def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -> Iterator[Finding]:
     """Yield the problems of packs, checking their objects."""
     names = set(pack_names(store.disk, store.layout))
@@ -322,9 +330,6 @@ def _check_index(
         store.disk.close(fd)
 
 
-__all__ = ["ERROR", "INFO", "WARNING", "Finding", "fsck"]
-
-
 def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) -> list[Finding]:
     """Check a repository and return the findings, errors first.
 
@@ -341,7 +346,7 @@ def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) 
         lambda: check_journals(store, objects),
         lambda: check_packs(store, database, objects),
         lambda: _check_loose(database, objects, damaged),
-        lambda: maintenance.loose_damage.damaged_loose(store, objects, damaged) if damaged else (),
+        lambda: damaged_loose(store, objects, damaged) if damaged else (),
         lambda: _check_purged(store, database, objects),
         lambda: check_refs(store, objects),
         lambda: objects.missing(roots(store), store.objects.purged),
@@ -412,3 +417,63 @@ def _check_purged(
             ):
                 detail = "it contains purged text and came with a pack from elsewhere"
                 yield Finding("purged-object-present", WARNING, purged.hex(), detail)
+
+
+def damaged_loose(
+    store: Store, objects: ObjectChecks, damaged: Mapping[ObjectId, str]
+) -> Iterator[Finding]:
+    """Yield the findings for damaged loose files.
+
+    Args:
+        store: the repository.
+        objects: all other objects, already checked.
+        damaged: damaged objects with the reason.
+    """
+    needed = _reachable(store, objects)
+    for oid, why in damaged.items():
+        content = _content(store, oid)
+        detail = maintenance.repair_files.with_explanation(f"loose file: {why}", content)
+        if content is None or not _is_truncated(content):
+            yield Finding("object-damaged", ERROR, str(oid), detail)
+        elif oid in objects.present:
+            detail += "; another copy is sound"
+            yield Finding("spare-object-cut-off", WARNING, str(oid), detail)
+        elif needed is None or oid in needed:
+            yield Finding("object-damaged", ERROR, str(oid), detail)
+        else:
+            detail += "; it is unreachable, and was probably not synced before a power cut"
+            yield Finding("unreachable-object-cut-off", WARNING, str(oid), detail)
+
+
+def _reachable(store: Store, objects: ObjectChecks) -> set[bytes] | None:
+    """Return everything reachable, or None if that is unknown."""
+    try:
+        roots = find_roots(store)
+    except errors.TraceError:
+        return None
+    if any(obstacle.reason == UNREADABLE for obstacle in roots.obstacles):
+        return None
+    named: set[bytes] = {*roots.named, *roots.logged()}
+    return named | objects.reachable(named)
+
+
+def _content(store: Store, oid: ObjectId) -> bytes | None:
+    try:
+        return read_file(store.disk, store.layout.loose_file(oid.hex()), limit=MAXIMUM_OBJECT_BYTES)
+    except errors.StorageError:
+        return None
+
+
+def _is_truncated(data: bytes) -> bool:
+    """Return True if the damage is what a power cut leaves of an unsynced file.
+
+    That is a prefix of it, or zeros at its end or in a whole sector.
+    """
+    if not data[-_ZEROS:].strip(b"\0"):
+        return True
+    sectors = (data[at : at + _SECTOR] for at in range(0, len(data) - _SECTOR + 1, _SECTOR))
+    if not all(sector.strip(b"\0") for sector in sectors):
+        return True
+    if data[:1] == bytes((COMPRESSED,)):
+        return len(data) < HEAD_BYTES or compression.is_truncated(data[HEAD_BYTES:])
+    return data[:1] == bytes((RAW,)) and is_truncated(data[1:])

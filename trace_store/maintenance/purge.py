@@ -16,8 +16,8 @@ from trace_store.files import files_below, read_file, replace_file
 from trace_store.frozen import replace, value
 from trace_store.journal.published import stamp_of
 from trace_store.maintenance.consolidate import remove_if_possible
-from trace_store.maintenance.holders import Holders, ObjectScan
 from trace_store.maintenance.lock import operation_lock
+from trace_store.maintenance.object_scan import Holders, ObjectScan
 from trace_store.maintenance.repack import packs_holding, rewrite_packs
 from trace_store.maintenance.rewrite_history import RewrittenHistory, rewrite_history
 from trace_store.maintenance.seal import seal

@@ -28,10 +28,9 @@ from trace_store.maintenance.fsck_objects import is_distrusted, trailing_data
 from trace_store.maintenance.lock import brief_lock
 from trace_store.maintenance.lost_found import keep_bytes, sweep
 from trace_store.maintenance.second_copies import keep_copies, restore_tips
-from trace_store.odb.checks import check_hash
 from trace_store.odb.index_scan import ids_among
 from trace_store.odb.pack_writer import PackWriter
-from trace_store.oid import ObjectId, joined_digests
+from trace_store.oid import ObjectId, check_hash, joined_digests
 from trace_store.refs.reflog import GIT, MOVED_BY_GIT, ReflogEntry, append_log, entries_of
 from trace_store.refs.summary import FEW
 from trace_store.store.creation import show_to_git

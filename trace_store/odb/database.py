@@ -10,8 +10,7 @@ from __future__ import annotations
 from itertools import chain, islice
 
 from trace_store import errors, odb
-from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_prefix
-from trace_store.oid import ObjectId, digest
+from trace_store.oid import MAXIMUM_CANDIDATES, ObjectId, check_hash, check_prefix, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

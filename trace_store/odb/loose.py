@@ -15,9 +15,15 @@ from trace_store import errors
 from trace_store.files import WRITE, create_file, read_file
 from trace_store.ident import SystemClock
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
-from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash, check_size
 from trace_store.odb.compression import compress, decompress
-from trace_store.oid import HEX_CHARACTERS, ObjectId, hash_object
+from trace_store.oid import (
+    HEX_CHARACTERS,
+    MAXIMUM_CANDIDATES,
+    ObjectId,
+    check_hash,
+    check_size,
+    hash_object,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from itertools import accumulate
 from trace_store import errors
 from trace_store.files import CREATE, create_file, write_all
 from trace_store.layout import INDEX_SUFFIX, MAXIMUM_OBJECT_BYTES, PACK_SUFFIX
-from trace_store.odb.checks import check_size
 from trace_store.odb.compression import (
     MINIMUM_DICTIONARY_BYTES,
     BackgroundTasks,
@@ -49,7 +48,7 @@ from trace_store.odb.pack import (
     join,
 )
 from trace_store.odb.pack_index import encode_index
-from trace_store.oid import Digester
+from trace_store.oid import Digester, check_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from itertools import pairwise
 from trace_store import errors
 from trace_store.files import create_file
 from trace_store.layout import PACK_SUFFIX
-from trace_store.odb.checks import MAXIMUM_CANDIDATES, check_hash
 from trace_store.odb.compression import Dictionary, PartialFrame
 from trace_store.odb.delta_links import expand_all_links, expand_links
 from trace_store.odb.pack import (
@@ -29,7 +28,14 @@ from trace_store.odb.pack import (
     Pack,
 )
 from trace_store.odb.pack_index import PackIndex, build_index
-from trace_store.oid import HEX_CHARACTERS, ObjectId, digest, joined_digests
+from trace_store.oid import (
+    HEX_CHARACTERS,
+    MAXIMUM_CANDIDATES,
+    ObjectId,
+    check_hash,
+    digest,
+    joined_digests,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

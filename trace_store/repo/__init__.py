@@ -11,14 +11,13 @@ from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.repo import bisection as bisection
     from trace_store.repo import branches as branches
     from trace_store.repo import bundles as bundles
     from trace_store.repo import compression as compression
+    from trace_store.repo import in_progress as in_progress
     from trace_store.repo import maintenance as maintenance
     from trace_store.repo import maintenance_records as maintenance_records
     from trace_store.repo import records as records
-    from trace_store.repo import stopped as stopped
     from trace_store.repo import tags as tags
     from trace_store.repo import trajectory_records as trajectory_records
     from trace_store.repo import transcripts as transcripts

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from trace_store.merge.todo import Step
     from trace_store.objects.address import Address
     from trace_store.refs.reflog import ReflogEntry
-    from trace_store.repo.bisection import OngoingBisection
     from trace_store.repo.handle import Revision
+    from trace_store.repo.in_progress import OngoingBisection
 
 
 class Branches:
@@ -243,7 +243,7 @@ class Branches:
             self._handle.contexts, name_of(bad, "bad"), goods, messages=messages
         )
         history.bisect.save(self._store, search)
-        return repo.bisection.OngoingBisection(self._handle, search)
+        return repo.in_progress.OngoingBisection(self._handle, search)
 
     @property
     def bisection(self) -> OngoingBisection | None:
@@ -253,7 +253,7 @@ class Branches:
             StateError: its file is damaged; `end_bisection` removes it.
         """
         search = history.bisect.load(self._store)
-        return None if search is None else repo.bisection.OngoingBisection(self._handle, search)
+        return None if search is None else repo.in_progress.OngoingBisection(self._handle, search)
 
     def end_bisection(self) -> bool:
         """End the bisection in progress; return False if there is none."""

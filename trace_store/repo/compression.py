@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trace_store.compression.suggest import Suggestion, Suggestions
     from trace_store.compression.trim import TrimResult
     from trace_store.context.compiled import CompiledContext
-    from trace_store.context.strategies import Compiler
+    from trace_store.context.compiler import Compiler
     from trace_store.history.draft import CommitResult
     from trace_store.llm.contract import Model
     from trace_store.objects.address import Address
@@ -164,7 +164,7 @@ class Compression:
             author=handle.author,
             model=model,
             text=text,
-            window=compression.prompt.WINDOW_TOKENS if window is None else window,
+            window=compression.summaries.WINDOW_TOKENS if window is None else window,
             force=force,
             message=handle.redacted(message),
             guard=handle.guard,

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.context.compiled import CompiledContext
-    from trace_store.context.compiler import ContextCompiler
-    from trace_store.context.strategies import Compiler
+    from trace_store.context.compiler import Compiler, ContextCompiler
     from trace_store.history.blame import Blame
     from trace_store.history.commit import batch as Batch  # noqa: N812
     from trace_store.history.diff import ContextDiff
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from trace_store.providers.documents import Given
     from trace_store.refs.head import Head
     from trace_store.repo.handle import Answer, Revision
-    from trace_store.repo.stopped import Stopped
+    from trace_store.repo.in_progress import Stopped
     from trace_store.secrets.guard import Guard
 
 
@@ -417,11 +416,11 @@ class Line:
         check_count(budget=budget)
         check_callable(compiler=compiler)
         contexts, name = self._on(ref).contexts, name_of(revision)
-        found = context.strategies.compile(
+        found = context.compiler.compile(
             *(contexts, name, at, strategy), reasoning=reasoning, model=model, compiler=compiler
         )
         if strict:
-            context.strategies.check_budget(contexts, found, budget)
+            context.compiler.check_budget(contexts, found, budget)
         return found
 
     def resolve(self, revision: Revision, *, ref: str = "") -> ObjectId:
@@ -613,7 +612,7 @@ class Line:
             resolver=resolver_of(resolver),
             advise=asked and merge.llm_assist.semantic.Advisor(store, asked, review=review),
         )
-        return repo.stopped.result_of(self._handle, found)
+        return repo.in_progress.result_of(self._handle, found)
 
     def cherry_pick(
         self,
@@ -646,7 +645,7 @@ class Line:
             resolver=resolver_of(resolver),
             judge=line._judge(judge),
         )
-        return repo.stopped.result_of(self._handle, found)
+        return repo.in_progress.result_of(self._handle, found)
 
     def rebase(
         self,
@@ -691,7 +690,7 @@ class Line:
             resolver=resolver_of(resolver),
             judge=line._judge(judge),
         )
-        return repo.stopped.result_of(self._handle, found)
+        return repo.in_progress.result_of(self._handle, found)
 
     def revert(
         self,
@@ -723,7 +722,7 @@ class Line:
             guard=self._handle.guard,
             resolver=resolver_of(resolver),
         )
-        return repo.stopped.result_of(self._handle, found)
+        return repo.in_progress.result_of(self._handle, found)
 
     def reset(self, revision: Revision = "HEAD", *, hard: bool = False, ref: str = "") -> Reset:
         """Move the branch to a commit, and return where it was and what keeps that.

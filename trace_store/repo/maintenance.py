@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from trace_store.maintenance.du import StoreUsage
     from trace_store.maintenance.fsck_objects import Finding
     from trace_store.maintenance.gc import GcReport
+    from trace_store.maintenance.object_scan import SecretScan
     from trace_store.maintenance.purge import PurgePlan, PurgeReport
     from trace_store.maintenance.repack import PackReport
     from trace_store.maintenance.repair_report import RepairReport
     from trace_store.maintenance.rewrite_history import RewrittenHistory
     from trace_store.maintenance.seal import SealReport
-    from trace_store.maintenance.secret_scan import SecretScan
     from trace_store.repo.handle import Revision
 
     Progress: TypeAlias = Callable[[str, int, int], None]
@@ -273,6 +273,6 @@ class Maintenance:
             RevisionNotFoundError: there is no such revision.
         """
         oid = None if start is None else resolve(self._store, name_of(start, "start"))
-        return upkeep.secret_scan.scan_stored(
+        return upkeep.object_scan.scan_stored(
             self._store, self._handle.guard.scanner.find_bytes, oid, progress=progress
         )

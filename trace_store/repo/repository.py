@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trace_store.history.undo import UndoResult
     from trace_store.ident import Clock
     from trace_store.maintenance.seal import SealReport
-    from trace_store.repo.stopped import Stopped
+    from trace_store.repo.in_progress import Stopped
     from trace_store.search.query import Hit
     from trace_store.trajectories.handle import Trajectories
 
@@ -255,7 +255,7 @@ class Repo(Line):
     def in_progress(self) -> Stopped | None:
         """The merge, pick, revert or rebase that stopped at conflicts on any branch; None if there is none."""
         self.store.check_open()
-        return repo.stopped.in_progress(self._handle) if self._handle.is_stopped else None
+        return repo.in_progress.in_progress(self._handle) if self._handle.is_stopped else None
 
     def undo(self, *, dry_run: bool = False) -> UndoResult:
         """Undo the last command that moved a ref or HEAD in this working copy; call again for the one before.

@@ -11,8 +11,8 @@ import os
 from trace_store import errors
 from trace_store.files import Disk, read_file
 from trace_store.frozen import value
-from trace_store.importers.files import files_in, is_folder
 from trace_store.importers.formats.trail import FOLDERS
+from trace_store.importers.input_files import files_in, is_folder
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading, trail
 from trace_store.trajectories.events import NewEvent

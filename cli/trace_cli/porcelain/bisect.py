@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.context.compiled import CompiledContext
     from trace_store.history.bisect import Step, Verdict
-    from trace_store.repo.bisection import OngoingBisection
+    from trace_store.repo.in_progress import OngoingBisection
     from trace_store.repo.repository import Repo
 
 HELP = """A search starts with a bad commit and an earlier good one. Trace then picks a commit between them. Mark it

@@ -276,7 +276,7 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
 
 def _show_intact(invocation: Invocation, store: Store) -> None:
     """Read incomplete branches at their newest complete state, and report them."""
-    for gap in maintenance.repair_refs.gaps(store):
+    for gap in maintenance.repair.gaps(store):
         shown = "no earlier state is complete"
         if gap.whole is not None:
             store.refs.substitutes[gap.ref] = gap.whole

@@ -20,7 +20,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, share, table
 from trace_store import errors
-from trace_store.compression.prompt import MINIMUM_WINDOW, WINDOW_TOKENS
+from trace_store.compression.summaries import MINIMUM_WINDOW, WINDOW_TOKENS
 from trace_store.repo import records
 
 TYPE_CHECKING = False

@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.merge.result import Merge
+    from trace_store.repo.in_progress import Stopped
     from trace_store.repo.repository import Repo
-    from trace_store.repo.stopped import Stopped
     from trace_store.store.handle import Store
 
 

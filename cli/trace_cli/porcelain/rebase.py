@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from trace_store.merge.result import Rewrite
     from trace_store.merge.todo import Step
     from trace_store.oid import ObjectId
+    from trace_store.repo.in_progress import Stopped
     from trace_store.repo.repository import Repo
-    from trace_store.repo.stopped import Stopped
     from trace_store.store.handle import Store
 
 

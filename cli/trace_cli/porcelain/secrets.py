@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.maintenance.secret_scan import StoredSecret
+    from trace_store.maintenance.object_scan import StoredSecret
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
 

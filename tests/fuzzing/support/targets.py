@@ -55,23 +55,22 @@ def _importer(name: str) -> Target:
     watched: tuple[str, ...] = (
         f"importers.formats.{own}",
         "importers.json_records",
-        "importers.documents",
     )
     if name not in ("chats", "claude-code"):
-        watched += ("importers.turns", "importers.turn_plan", "importers.turn_table")
+        watched += ("importers.turns", "importers.turn_plan")
     return Target("importing", "transcript", watched, 32_768, True, name)
 
 
 TARGETS: dict[str, Target] = {
     "decoder": Target("decoding", "decoder", ("objects",)),
     "pack": Target("containers", "pack", ("odb",), 16_384),
-    "pack-index": Target("containers", "pack_index", ("odb.pack_index", "odb.index_content")),
-    "journal": Target("containers", "journal", ("journal", "objects.small"), 16_384),
+    "pack-index": Target("containers", "pack_index", ("odb.pack_index", "odb.index_scan")),
+    "journal": Target("containers", "journal", ("journal", "objects.mini_msgpack"), 16_384),
     "revision": Target("texts", "revision", ("revision", "ref_names", "ident"), 200),
-    "bundle": Target("containers", "bundle", ("exchange", "odb.pack_stream"), 16_384),
-    "compile-index": Target("decoding", "records", ("context.index_records",)),
+    "bundle": Target("containers", "bundle", ("bundles", "odb.ingest"), 16_384),
+    "compile-index": Target("decoding", "records", ("context.compile_index",)),
     "config": Target("texts", "config", ("config",), 1024),
-    "documents": Target("texts", "documents", ("context.parsing", "objects.parts"), json=True),
+    "documents": Target("texts", "documents", ("providers", "objects.parts"), json=True),
     "local-file": Target(
         "texts", "local_file", ("journal", "refs", "commit_table", "config"), 8192
     ),

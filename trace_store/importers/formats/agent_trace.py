@@ -14,11 +14,9 @@ from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.history.summary import EVENT_KEY
 from trace_store.importers.contract import Skip
-from trace_store.importers.decode import Line
-from trace_store.importers.documents import ROOT, read_document
-from trace_store.importers.files import files_in
 from trace_store.importers.formats.trail import FOLDERS, mentions
-from trace_store.importers.json_records import records_of
+from trace_store.importers.input_files import Line, files_in
+from trace_store.importers.json_records import ROOT, read_document, records_of
 from trace_store.importers.parts import storable_name, time_of
 from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat

@@ -20,9 +20,14 @@ from typing import Any
 
 from trace_store.frozen import field, mutable
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage, Skip
-from trace_store.importers.decode import Line
-from trace_store.importers.documents import read_document, within
-from trace_store.importers.json_records import NOT_A_RECORD, compact, records_of
+from trace_store.importers.input_files import Line
+from trace_store.importers.json_records import (
+    NOT_A_RECORD,
+    compact,
+    read_document,
+    records_of,
+    within,
+)
 from trace_store.importers.parts import (
     MAXIMUM_PARTS,
     opaque,

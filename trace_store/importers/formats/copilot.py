@@ -13,7 +13,7 @@ from typing import Any
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.files import files_in
+from trace_store.importers.input_files import files_in
 from trace_store.importers.json_records import compact
 from trace_store.importers.parts import (
     image_of_data,

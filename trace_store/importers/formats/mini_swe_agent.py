@@ -12,10 +12,10 @@ from typing import Any
 
 from trace_store.errors import InvalidInputError
 from trace_store.importers.contract import Skip
-from trace_store.importers.decode import Line
-from trace_store.importers.documents import ROOT
 from trace_store.importers.formats.chats.reader import NO_FIELDS, message_of, response_fields
 from trace_store.importers.formats.swe_agent import RUN_KEY, model_of, run_facts
+from trace_store.importers.input_files import Line
+from trace_store.importers.json_records import ROOT
 from trace_store.importers.parts import (
     is_storable,
     planned_message,

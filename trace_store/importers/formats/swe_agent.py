@@ -19,8 +19,7 @@ from typing import Any
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.contract import PlannedMessage, Skip
-from trace_store.importers.decode import Line
-from trace_store.importers.files import files_in
+from trace_store.importers.input_files import Line, files_in
 from trace_store.importers.parts import (
     chat_message,
     planned_message,

@@ -15,10 +15,8 @@ from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.history.summary import EVENT_KEY
 from trace_store.importers.contract import Skip
-from trace_store.importers.decode import Line
-from trace_store.importers.documents import Document, read_document, within
-from trace_store.importers.files import files_in
-from trace_store.importers.json_records import NOT_A_RECORD
+from trace_store.importers.input_files import Line, files_in
+from trace_store.importers.json_records import NOT_A_RECORD, Document, read_document, within
 from trace_store.importers.parts import storable_name, time_of
 from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat

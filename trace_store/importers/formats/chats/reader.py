@@ -17,8 +17,6 @@ from typing import Any
 from trace_store.errors import InvalidInputError
 from trace_store.frozen import replace, value
 from trace_store.importers.contract import Skip
-from trace_store.importers.decode import Line, read_lines
-from trace_store.importers.documents import ROOT, Document, read_document, within
 from trace_store.importers.formats.chats.shapes import (
     ANSWER_KEYS,
     GEMINI,
@@ -34,7 +32,8 @@ from trace_store.importers.formats.chats.shapes import (
     held_message,
     message_shape,
 )
-from trace_store.importers.json_records import records_of
+from trace_store.importers.input_files import Line, read_lines
+from trace_store.importers.json_records import ROOT, Document, read_document, records_of, within
 from trace_store.importers.parts import (
     chat_message,
     planned_message,

@@ -9,9 +9,8 @@ from typing import Any
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers.decode import ReadAt
-from trace_store.importers.files import files_in
 from trace_store.importers.formats.claude_code.plan import ClaudeCodePlan
+from trace_store.importers.input_files import ReadAt, files_in
 
 __all__ = ["NAME", "SUFFIXES", "histories", "is_document", "plan", "resume", "sniff"]
 NAME = "claude-code"

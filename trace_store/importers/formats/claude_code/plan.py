@@ -29,7 +29,6 @@ from trace_store.importers.contract import (
     PlannedThread,
     Skip,
 )
-from trace_store.importers.decode import Line, ReadAt, line_at
 from trace_store.importers.formats.claude_code import threads as groups_
 from trace_store.importers.formats.claude_code.records import (
     API_LINE,
@@ -59,6 +58,7 @@ from trace_store.importers.formats.claude_code.threads import (
     side_thread,
     turn_message,
 )
+from trace_store.importers.input_files import Line, ReadAt, line_at
 from trace_store.importers.json_records import records_of
 from trace_store.importers.parts import (
     author_of,

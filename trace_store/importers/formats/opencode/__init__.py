@@ -11,9 +11,9 @@ import re
 from trace_store.environment import Environment
 from trace_store.errors import TraceError
 from trace_store.files import Disk
-from trace_store.importers.files import INNER, Inner
 from trace_store.importers.formats.opencode.rows import is_dump
 from trace_store.importers.formats.opencode.sessions import NAME, OpencodeReader
+from trace_store.importers.input_files import INNER, Inner
 from trace_store.importers.sniff import is_below
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.lazy_import import submodules

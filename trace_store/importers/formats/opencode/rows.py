@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trace_store.importers.contract import Skip
-from trace_store.importers.decode import Line
-from trace_store.importers.documents import CUT_SHORT
+from trace_store.importers.input_files import Line
 from trace_store.importers.json_records import (
+    CUT_SHORT,
     NOT_UTF8,
     TOO_DEEP,
     TOO_LONG,

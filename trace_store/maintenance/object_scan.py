@@ -1,6 +1,7 @@
-"""Holders of an object: messages, commits, refs, and contexts sent to a provider.
+"""Scans of all stored objects, packed or not, reachable or not: what holds an object, and which contain secrets.
 
-Invariant: read-only. All commits are scanned, unreachable ones included.
+Invariant: read-only. All commits are scanned. Holders of an object are messages, commits, refs, and contexts sent to a
+provider. A secret's value is never returned; findings name the object, its messages and the refs that reach it.
 """
 
 from __future__ import annotations
@@ -8,17 +9,21 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.frozen import value
 from trace_store.objects import operations as ops
-from trace_store.objects.codec import BLOB, COMMIT, kind_of, links
+from trace_store.objects.codec import BLOB, COMMIT, blob_content, kind_of, links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
+from trace_store.odb.reachable import reachable_ids
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from trace_store.objects.address import Address
+    from trace_store.secrets.engine import SecretFinding
     from trace_store.store.handle import Store
+
+    Find = Callable[[bytes], Iterable[SecretFinding]]
 
 
 @value
@@ -228,3 +233,90 @@ def _messages(oid: bytes, commit: Commit, wanted: frozenset[bytes]) -> tuple[Add
     ]
     addresses = (address for address, parts in versions if not wanted.isdisjoint(part_blobs(parts)))
     return tuple(dict.fromkeys(addresses))
+
+
+@value
+class StoredSecret:
+    """A secret in an object.
+
+    Attributes:
+        rule: kind of secret.
+        id: id to mark it as a false positive.
+        oid: the object.
+        kind: kind of the object.
+        addresses: messages that contain it.
+        commits: commits that link to the object, in a message, as a raw record, or through a list of chunks.
+        refs: sorted full names of refs that reach one of these commits.
+    """
+
+    rule: str
+    id: str
+    oid: ObjectId
+    kind: str
+    addresses: tuple[Address, ...]
+    commits: tuple[ObjectId, ...]
+    refs: tuple[str, ...]
+
+
+@value
+class SecretScan:
+    """Result of a scan.
+
+    Attributes:
+        found: one entry per secret and object.
+        objects, bytes: amount scanned.
+        unreadable: unreadable objects with the reason.
+    """
+
+    found: tuple[StoredSecret, ...]
+    objects: int
+    bytes: int
+    unreadable: dict[ObjectId, str]
+
+
+def scan_stored(
+    store: Store,
+    find: Find,
+    start: ObjectId | None = None,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> SecretScan:
+    """Scan stored objects for secrets.
+
+    Args:
+        store: the repository.
+        find: function that finds the secrets in a byte string, such as `Scanner.find_bytes`.
+        start: scan only what this object reaches; default: everything, quarantine included.
+        progress: receives the number of objects scanned.
+    """
+    scan = ObjectScan()
+    within = None if start is None else reachable_ids(store.objects.read, [start])
+    hits: dict[ObjectId, dict[tuple[str, str], str]] = {}
+    count = size = 0
+    for oid, kind, data in scan.objects(store, within):
+        count += 1
+        size += len(data)
+        if progress is not None:
+            progress(count)
+        content = blob_content(data) if kind == BLOB else data
+        for each in find(content):
+            hits.setdefault(oid, {})[each.rule, each.id] = kind
+    holders = scan.holders(store, frozenset(hits))
+    by_commit = {holder.commit: holder for holder in holders.commits}
+    stored: list[StoredSecret] = []
+    for oid, secrets in hits.items():
+        kind = next(iter(secrets.values()))
+        holding = [h for h in holders.commits if scan.links_to(h, oid)]
+        if kind == COMMIT:
+            holding = [by_commit[oid]]
+        addresses = dict.fromkeys(a for h in holding for a in scan.messages_with(h, oid))
+        refs = sorted({ref for holder in holding for ref in holder.refs})
+        stored += [
+            StoredSecret(
+                *(rule, id_, oid, kind, tuple(addresses)),
+                tuple(holder.commit for holder in holding),
+                tuple(refs),
+            )
+            for rule, id_ in secrets
+        ]
+    return SecretScan(tuple(stored), count, size, scan.unreadable)
