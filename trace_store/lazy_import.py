@@ -2,8 +2,11 @@
 
     __getattr__ = submodules(__name__)     # merge.rebase.rebase(...) loads merge/rebase.py
 
+    __getattr__ = names(__name__, HOMES)     # from trace_store.llm import Prompt loads llm/contract.py
+
 A command's start costs as much as the modules that it loads. A caller that needs a module on a rare path imports the
-package and goes through it; everybody else imports names from the module that defines them.
+package and goes through it; everybody else imports names from the module that defines them. A public package offers
+names, in `__all__`, which users import from it.
 """
 
 from __future__ import annotations
@@ -36,17 +39,18 @@ def submodules(package: str) -> Callable[[str], ModuleType]:
 
 
 def names(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a package's `__getattr__`, which imports a name from its module.
+    """Return a package's `__getattr__`, which imports a name from its module, or a module as `submodules` does.
 
     Args:
         package: the package's `__name__`.
         homes: for each name that the package offers, the module in it that defines it.
     """
+    module_of = submodules(package)
 
     def load(name: str) -> object:
         home = homes.get(name)
         if home is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            return module_of(name)
         module = f"{package}.{home}"
         __import__(module)
         value: object = getattr(sys.modules[module], name)

@@ -8,6 +8,7 @@ otherwise.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.environment import Environment
 from trace_store.frozen import field, value
 from trace_store.llm.keys import Secret
 from trace_store.llm.settings_file import (
@@ -26,7 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.environment import Environment
     from trace_store.files import Disk
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -67,8 +67,10 @@ class ModelSettings:
     certificates: str = ""
 
 
-def read_settings(disk: Disk, environment: Environment) -> ModelSettings:
-    """Return the settings of the user's model.
+def read_settings(
+    environment: Environment | None = None, *, disk: Disk | None = None
+) -> ModelSettings:
+    """Return the settings of the user's model; without an environment, that of the process counts.
 
     Raises:
         StateError: no model is configured (`no-model`), a key is missing, a key would be sent to an address that it
@@ -76,7 +78,8 @@ def read_settings(disk: Disk, environment: Environment) -> ModelSettings:
         InvalidInputError: a setting is not valid.
         StorageError: the user's file cannot be read.
     """
-    kept: dict[str, Any] = read_settings_file(disk, environment)
+    environment = environment or Environment.read()
+    kept: dict[str, Any] = read_settings_file(environment, disk=disk)
     told = environment.variables(NAME, API, URL, KEY, *VENDOR_KEYS.values())
     name = checked_name(told[NAME]) if NAME in told else kept.get("name", "")
     if not name:

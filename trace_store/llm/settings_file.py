@@ -13,7 +13,7 @@ from __future__ import annotations
 import tomllib
 
 from trace_store import errors, user_files
-from trace_store.files import read_file, replace_file
+from trace_store.files import Disk, read_file, replace_file
 from trace_store.llm.keys import Secret
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trace_store.environment import Environment
-    from trace_store.files import Disk
 
     Kept = dict[str, str | int | bool | Secret]
 
@@ -33,7 +32,7 @@ APIS = (CHAT, RESPONSES, ANTHROPIC)
 _WRITABLE_BY_OTHERS, _READABLE_BY_OTHERS = 0o022, 0o044
 
 
-def read_settings_file(disk: Disk, environment: Environment) -> Kept:
+def read_settings_file(environment: Environment, *, disk: Disk | None = None) -> Kept:
     """Return the settings in the file; empty without one.
 
     Raises:
@@ -43,6 +42,7 @@ def read_settings_file(disk: Disk, environment: Environment) -> Kept:
     """
     if not environment.config_dir:
         return {}
+    disk = disk or Disk()
     path = user_files.settings_file(environment, NAME)
     found = disk.stat(path)
     if found is None:
@@ -60,7 +60,9 @@ def read_settings_file(disk: Disk, environment: Environment) -> Kept:
     return kept
 
 
-def set_setting(disk: Disk, environment: Environment, key: str, value: str | None) -> None:
+def set_setting(
+    environment: Environment, key: str, value: str | None, *, disk: Disk | None = None
+) -> None:
     """Set one setting in the file, which is created if missing; None removes it.
 
     Raises:
@@ -72,8 +74,9 @@ def set_setting(disk: Disk, environment: Environment, key: str, value: str | Non
         raise errors.InvalidInputError(
             f"unknown model setting {key!r} (known: {', '.join(KEYS)})", key=key
         )
+    disk = disk or Disk()
     path = user_files.settings_file(environment, NAME)
-    read_settings_file(disk, environment)
+    read_settings_file(environment, disk=disk)
     text = _text(disk, path)
     lines = [line for line in text.splitlines() if line.partition("=")[0].strip() != key]
     if value is not None:

@@ -6,6 +6,7 @@ import os
 
 from trace_store import errors, secrets
 from trace_store import maintenance as upkeep
+from trace_store.file_systems import kind_of
 from trace_store.repo.handle import Handle, check_flag, check_text, name_of
 from trace_store.revision import resolve
 from trace_store.store.discovery import find
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import TypeAlias
 
+    from trace_store.file_systems import FileSystem
     from trace_store.maintenance.adopt import AdoptReport
     from trace_store.maintenance.doctor import Diagnosis
     from trace_store.maintenance.du import StoreUsage
@@ -142,6 +144,12 @@ class Maintenance:
                 self._store, source=other, dry_run=dry_run, progress=progress
             )
 
+    @property
+    def file_system(self) -> FileSystem:
+        """The file system that the repository is on, and which guarantees it breaks."""
+        self._store.check_local()
+        return kind_of(self._store.layout.root)
+
     def doctor(self) -> list[Diagnosis]:
         """Check file system, permissions and git settings, and return advice."""
         return upkeep.doctor.diagnose(self._store, self._handle.environment)
@@ -162,7 +170,7 @@ class Maintenance:
     def plan_purge(
         self,
         *objects: Revision,
-        texts: Iterable[str] = (),
+        texts: Iterable[str | bytes] = (),
         again: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> PurgePlan:
@@ -170,7 +178,7 @@ class Maintenance:
 
         Args:
             objects: ids of content, or their beginnings.
-            texts: texts, which are found in every encoding.
+            texts: texts, or their UTF-8, which are found in every encoding.
             again: include content that holds a text which was purged before.
             progress: told how many objects were read.
 

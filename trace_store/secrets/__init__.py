@@ -3,7 +3,7 @@
 Most commands see nothing that looks like a secret, so the modules here are loaded late.
 """
 
-from trace_store.lazy_import import submodules
+from trace_store.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,5 +14,13 @@ if TYPE_CHECKING:
     from trace_store.secrets import rules as rules
     from trace_store.secrets import settings as settings
     from trace_store.secrets import user_files as user_files
+    from trace_store.secrets.engine import Scanner as Scanner
+    from trace_store.secrets.guard import position as position
 
-__getattr__ = submodules(__name__)
+_HOMES = {
+    "position": "guard",
+    "Scanner": "engine",
+}
+
+__all__ = [*_HOMES]
+__getattr__ = names(__name__, _HOMES)

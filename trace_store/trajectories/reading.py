@@ -51,6 +51,10 @@ class Chapter:
     before: tuple[ObjectId, ...] = ()
     tips: tuple[ObjectId, ...] = ()
 
+    def without(self, *types: str) -> Chapter:
+        """Return the chapter without the events of some types."""
+        return replace(self, events=tuple(e for e in self.events if e.type not in types))
+
 
 @value
 class Trajectory:

@@ -13,7 +13,7 @@ from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
 from trace_cli.subcommands import Group
-from trace_store import errors, history, providers, repo
+from trace_store import errors, history, repo
 from trace_store.context.content import message_line
 from trace_store.history.bisect import BAD, COMMITS, GOOD, SKIP
 from trace_store.providers import FORMATS
@@ -190,7 +190,7 @@ class _Trial:
             StateError: the command cannot be run, or was killed.
         """
         if self._last is None or self._last[0] is not context:
-            data = providers.wire.to_bytes(context.render(self._form).request)
+            data = context.render(self._form).to_bytes()
             self._last = context, data
         code = self._once(self._last[1])
         return None if code == SKIPS else not code

@@ -13,15 +13,14 @@ from typer._completion_shared import get_completion_script
 
 from trace_cli.arguments import Argument, takes
 from trace_cli.render.escape import one_line
+from trace_store import Environment, Store
 from trace_store.context.content import message_line
-from trace_store.environment import Environment
 from trace_store.errors import TraceError
 from trace_store.objects.commit import read_commit
 from trace_store.objects.operations import added_messages
 from trace_store.providers import FORMATS
 from trace_store.revision import resolve_commit
 from trace_store.store.discovery import find
-from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

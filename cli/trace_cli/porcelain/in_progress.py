@@ -13,7 +13,7 @@ from trace_store import errors
 from trace_store.context.content import message_line
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
 from trace_store.merge.in_progress import WORDS, required_stop
-from trace_store.repo.stopped import Stopped
+from trace_store.repo import Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

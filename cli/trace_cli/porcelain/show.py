@@ -10,22 +10,24 @@ from trace_cli.render.escape import bounded, one_line, safe
 from trace_cli.render.records import json_bytes, short_address, write_record
 from trace_cli.render.structure import to_json
 from trace_cli.render.tables import NO_TIME, ROLE_STYLES, counted, paint, size
-from trace_store import errors, repo
-from trace_store.ident import known_time
-from trace_store.objects.codec import decode, kind_of
-from trace_store.objects.commit import Commit, Tag
-from trace_store.objects.content import bytes_of
-from trace_store.objects.parts import (
+from trace_store import (
+    Commit,
     Data,
     Image,
+    ObjectId,
     Opaque,
-    Part,
     Reasoning,
+    Tag,
     Text,
     ToolCall,
     ToolResult,
+    errors,
+    repo,
 )
-from trace_store.oid import ObjectId
+from trace_store.ident import known_time
+from trace_store.objects.codec import decode, kind_of
+from trace_store.objects.content import bytes_of
+from trace_store.objects.parts import Part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, moment, paint
-from trace_store import errors, history
+from trace_store import Repo, errors, history
 from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
 from trace_store.oid import is_full_id
 from trace_store.refs.log_messages import UNDO, read_join, split_undo
 from trace_store.repo import records
-from trace_store.repo.repository import Repo
 from trace_store.store.reflogs import find_log
 
 TYPE_CHECKING = False
