@@ -103,29 +103,18 @@ PUBLIC = (
 """The packages and modules that porcelain modules import from: names in `__all__`, or all names of a module."""
 
 BELOW: dict[str, str] = {
-    "bisect": "context.content.message_line history",
     "blame": "context.content.message_line context.content.wording_at "
     "context.snippet.snippet_in objects.address.Address objects.codec.kind_of "
     "oid.is_prefix revision.resolve revision.resolve_address revision.resolve_commit",
-    "branch": "history objects.commit.read_commit",
     "common": "context.tokens maintenance.lock_wait maintenance.repair_files "
     "maintenance.repair_refs maintenance.schedule maintenance.second_copies "
     "secrets.modes store.discovery.find store.handle.lacks_files",
     "completion": "context.content.message_line objects.commit.read_commit "
     "objects.operations.added_messages revision.resolve_commit store.discovery.find",
-    "editor": "files.replace_file",
-    "in_progress": "context.content.message_line merge.in_progress.required_stop",
-    "merge": "merge repo.merge",
-    "rebase": "context.content.message_line context.snapshots history merge.todo "
-    "objects.commit.read_commit objects.operations",
-    "revert": "merge.revert.chosen objects.commit.parents_of",
     "secrets": "files.files_below files.read_file revision.resolve secrets.engine "
     "secrets.guard.position",
     "show": "objects.codec.decode objects.codec.kind_of objects.content.bytes_of "
     "objects.parts.Part",
-    "switch": "history objects.commit.read_commit",
-    "undo": "history objects.commit.read_commit oid.is_full_id refs.log_messages.read_join "
-    "refs.log_messages.split_undo store.reflogs.find_log",
 }
 """What porcelain modules still take from below the public packages."""
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from trace_store.merge.move import MoveResult
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert
-    from trace_store.merge.todo import Step
+    from trace_store.merge.todo import Step, Todo
     from trace_store.objects.address import Address
     from trace_store.objects.parts import Part
     from trace_store.providers.documents import Given
@@ -653,7 +653,7 @@ class Line:
         upstream: Revision | None = "",
         *,
         onto: Revision = "",
-        plan: Callable[[Sequence[Step]], Sequence[Step]] | None = None,
+        plan: Callable[[Todo], Sequence[Step]] | None = None,
         drop_pinned: bool = False,
         favour: str = "",
         resolver: Answer | None = None,

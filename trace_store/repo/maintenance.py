@@ -7,6 +7,8 @@ import os
 from trace_store import errors, secrets
 from trace_store import maintenance as upkeep
 from trace_store.file_systems import kind_of
+from trace_store.files import replace_file
+from trace_store.objects.content import bytes_of
 from trace_store.repo.handle import Handle, check_flag, check_text, name_of
 from trace_store.revision import resolve
 from trace_store.store.discovery import find
@@ -149,6 +151,17 @@ class Maintenance:
         """The file system that the repository is on, and which guarantees it breaks."""
         self._store.check_local()
         return kind_of(self._store.layout.root)
+
+    def keep_text(self, name: str, text: str) -> str:
+        """Save a text in the folder of local files, replacing one of that name, and return its path.
+
+        Raises:
+            StorageError: the disk failed.
+        """
+        layout = self._store.layout
+        path = os.path.join(layout.local_dir, name)
+        replace_file(self._store.disk, path, bytes_of(text), scratch=layout.tmp_dir)
+        return path
 
     def doctor(self) -> list[Diagnosis]:
         """Check file system, permissions and git settings, and return advice."""

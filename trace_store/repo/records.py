@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert, RevertedCommit
+    from trace_store.merge.todo import Step as TodoStep
     from trace_store.oid import ObjectId
     from trace_store.providers.values import Rendered
     from trace_store.store.handle import Store
@@ -474,6 +475,11 @@ def rewrite(found: Rewrite) -> dict[str, Any]:
         "settled": settled(found.settled),
         "warnings": warnings(found.warnings),
     }
+
+
+def step(step: TodoStep, summary: str) -> dict[str, str]:
+    """Return a step of a rebase, with the summary of its commit."""
+    return {"action": step.action, "commit": str(step.oid), "summary": summary}
 
 
 def revert(found: Revert) -> list[dict[str, Any]]:

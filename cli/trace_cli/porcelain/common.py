@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.files import Disk
     from trace_store.history.draft import CommitResult
+    from trace_store.history.log import LogEntry
+    from trace_store.oid import ObjectId
     from trace_store.refs.rewind_guard import Change
     from trace_store.repo.repository import Repo
     from trace_store.secrets.guard import Guard
@@ -161,6 +163,12 @@ def is_revision(repo: Repo, text: str) -> bool:
     except (errors.NotFoundError, errors.InvalidInputError):
         return False
     return True
+
+
+def entry_of(repo: Repo, revision: str | ObjectId) -> LogEntry:
+    """Return one commit as the log shows it."""
+    [entry] = repo.log(revision, limit=1)
+    return entry
 
 
 def finish(invocation: Invocation, repo: Repo, *, seals: bool = True) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
@@ -166,7 +168,7 @@ def _parsed(repo: Repo, text: str) -> dict[str, Any]:
         return parse_template(text)
     except errors.InvalidInputError as error:
         if text.strip():
-            path = porcelain.editor.keep_typed(repo.store, text, TYPED)
+            path = os.path.relpath(repo.maintenance.keep_text(TYPED, text))
             error.data.setdefault("hint", f"nothing was recorded; your text is in {path}")
         raise
 
