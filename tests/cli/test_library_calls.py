@@ -102,22 +102,6 @@ PUBLIC = (
 )
 """The packages and modules that porcelain modules import from: names in `__all__`, or all names of a module."""
 
-BELOW: dict[str, str] = {
-    "blame": "context.content.message_line context.content.wording_at "
-    "context.snippet.snippet_in objects.address.Address objects.codec.kind_of "
-    "oid.is_prefix revision.resolve revision.resolve_address revision.resolve_commit",
-    "common": "context.tokens maintenance.lock_wait maintenance.repair_files "
-    "maintenance.repair_refs maintenance.schedule maintenance.second_copies "
-    "secrets.modes store.discovery.find store.handle.lacks_files",
-    "completion": "context.content.message_line objects.commit.read_commit "
-    "objects.operations.added_messages revision.resolve_commit store.discovery.find",
-    "secrets": "files.files_below files.read_file revision.resolve secrets.engine "
-    "secrets.guard.position",
-    "show": "objects.codec.decode objects.codec.kind_of objects.content.bytes_of "
-    "objects.parts.Part",
-}
-"""What porcelain modules still take from below the public packages."""
-
 WITHOUT_REPOSITORY = {"demo", "completion", "help", "version"}
 """Commands that need no open repository, and call no function of the library for it."""
 WITH_GIT = {"why"}
@@ -172,8 +156,7 @@ def test_the_porcelain_calls_only_the_front_door() -> None:
     """What a command can do, a Python user can do with a `Repo` and the public packages."""
     files = Path(porcelain.__path__[0]).glob("[!_]*.py")
     found = {file.stem: below(file) for file in files}
-    allowed = {name: set(taken.split()) for name, taken in BELOW.items()}
-    assert {name: taken for name, taken in found.items() if taken} == allowed
+    assert {name: taken for name, taken in found.items() if taken} == {}
 
 
 @pytest.mark.parametrize("name", RUNS)

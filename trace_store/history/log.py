@@ -340,6 +340,11 @@ class LogEntry:
             else found
         )
 
+    @property
+    def addresses(self) -> list[Address]:
+        """The addresses of the messages that it adds."""
+        return [address for address, _ in ops.added_messages(self.commit, self.oid)]
+
     def message_lines(self, width: int = 72) -> list[tuple[Address, str]]:
         """Return each message that it adds as one line, with its address; the line names content that is missing."""
         read = self._source.store.objects.read

@@ -1,4 +1,4 @@
-"""Scan of all stored objects for secrets, packed or not, reachable or not.
+"""Scans for secrets: of all stored objects, packed or not, reachable or not, and of files.
 
 Invariant: read-only, and never returns a secret value. Findings name the object, its messages and the refs that
 reach it.
@@ -6,16 +6,24 @@ reach it.
 
 from __future__ import annotations
 
+import os
+
+from trace_store import errors
+from trace_store.files import files_below, read_file
 from trace_store.frozen import value
 from trace_store.maintenance.holders import ObjectScan
 from trace_store.objects.codec import BLOB, COMMIT, blob_content
 from trace_store.odb.reachable import reachable_ids
 from trace_store.oid import ObjectId
 
+MAXIMUM_FILE_BYTES = 64 << 20
+"""A larger file is reported, not scanned."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from trace_store.files import Disk
     from trace_store.objects.address import Address
     from trace_store.secrets.engine import SecretFinding
     from trace_store.store.handle import Store
@@ -47,6 +55,38 @@ class StoredSecret:
 
 
 @value
+class FileSecret:
+    """A secret in a file.
+
+    Attributes:
+        rule: kind of secret.
+        id: id to mark it as a false positive.
+        path: the file.
+        line: the number of the line, from 1.
+    """
+
+    rule: str
+    id: str
+    path: str
+    line: int
+
+
+@value
+class FileScan:
+    """Result of a scan of files.
+
+    Attributes:
+        found: the secrets, in the order of the files.
+        files: number of files scanned.
+        unreadable: the error of each other file, which names it.
+    """
+
+    found: tuple[FileSecret, ...]
+    files: int
+    unreadable: tuple[errors.StorageError, ...]
+
+
+@value
 class SecretScan:
     """Result of a scan.
 
@@ -60,6 +100,25 @@ class SecretScan:
     objects: int
     bytes: int
     unreadable: dict[ObjectId, str]
+
+
+def scan_files(disk: Disk, path: str, find: Find) -> FileScan:
+    """Scan a file, or all files below a folder, for secrets; links are not followed, and large files are left out."""
+    found: list[FileSecret] = []
+    unreadable: list[errors.StorageError] = []
+    count = 0
+    for each in files_below(disk, path) if os.path.isdir(path) else (path,):
+        try:
+            data = read_file(disk, each, limit=MAXIMUM_FILE_BYTES) or b""
+        except errors.StorageError as error:
+            unreadable.append(error)
+            continue
+        count += 1
+        found += [
+            FileSecret(secret.rule, secret.id, each, data.count(b"\n", 0, secret.start) + 1)
+            for secret in find(data)
+        ]
+    return FileScan(tuple(found), count, tuple(unreadable))
 
 
 def scan_stored(

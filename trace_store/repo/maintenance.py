@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trace_store.maintenance.repair_report import RepairReport
     from trace_store.maintenance.rewrite_history import RewrittenHistory
     from trace_store.maintenance.seal import SealReport
-    from trace_store.maintenance.secret_scan import SecretScan
+    from trace_store.maintenance.secret_scan import FileScan, SecretScan
     from trace_store.repo.handle import Revision
 
     Progress: TypeAlias = Callable[[str, int, int], None]
@@ -297,3 +297,8 @@ class Maintenance:
         return upkeep.secret_scan.scan_stored(
             self._store, self._handle.guard.scanner.find_bytes, oid, progress=progress
         )
+
+    def scan_files(self, path: Path) -> FileScan:
+        """Search a file, or all files below a folder, for secrets; links are not followed. No value is returned."""
+        find_bytes = self._handle.guard.scanner.find_bytes
+        return upkeep.secret_scan.scan_files(self._store.disk, os.path.abspath(path), find_bytes)

@@ -8,10 +8,7 @@ from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
 from trace_store import Store, context, errors, maintenance
-from trace_store import secrets as secret_files
 from trace_store.refs.names import FILES, TRASH
-from trace_store.store.discovery import find
-from trace_store.store.handle import lacks_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,14 +64,14 @@ def opened_store(
     Raises:
         RepositoryNotFoundError: there is no repository here.
     """
-    where = find(
+    where = Store.find(
         invocation.folder, invocation.environment, explicit=invocation.directory, damaged=damaged
     )
-    store = maintenance.repair_files.open_damaged(where) if damaged else Store.open(where)
+    store = maintenance.open_damaged(where) if damaged else Store.open(where)
     if invocation.interactive:
         store.journal.lock_waiter = _TerminalLockWaiter(invocation)
     try:
-        lacks = lacks_files(store)
+        lacks = store.lacks_files()
         if hurried and not lacks:
             return store
         moved = store.refs.moved_by_git()
@@ -101,7 +98,7 @@ class _TerminalLockWaiter:
     def lock(self, disk: Disk, fd: int, path: str) -> None:
         """Take the exclusive lock of an open file; wait as long as necessary."""
         if not disk.lock(fd, blocking=False):
-            maintenance.lock_wait.lock_patiently(disk, fd, path, self)
+            maintenance.lock_patiently(disk, fd, path, self)
 
     def tell(self, holder: object) -> None:
         """Print the holder of the lock."""
@@ -174,7 +171,7 @@ def entry_of(repo: Repo, revision: str | ObjectId) -> LogEntry:
 def finish(invocation: Invocation, repo: Repo, *, seals: bool = True) -> None:
     """Seal, to make commits visible to git; without `seals` only if a seal is due."""
     if not seals:
-        maintenance.schedule.seal_if_due_by_age(repo.store)
+        maintenance.seal_if_due_by_age(repo.store)
         return
     try:
         repo.seal()
@@ -256,9 +253,7 @@ def tell_secrets(invocation: Invocation, found: Mapping[str, int], guard: Guard)
     """Report the secrets found by kind, and whether they were replaced."""
     if found:
         kinds = ", ".join(f"{rule} {count:,}" for rule, count in found.items())
-        became = (
-            "replaced" if guard.mode == secret_files.modes.REDACT else "found, but not replaced"
-        )
+        became = "replaced" if guard.redacts else "found, but not replaced"
         invocation.note(f"{counted(sum(found.values()), 'secret')} {became} ({kinds})")
 
 
@@ -274,7 +269,7 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
 
     Returns True if there were any.
     """
-    found = maintenance.second_copies.restore_missing(store)
+    found = maintenance.restore_missing(store)
     if found:
         what = [counted(len(found.packs), "pack")] if found.packs else []
         what += [safe(name) for name, _ in found.tips[:SHOWN_REFS]]
@@ -286,7 +281,7 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
 
 def _show_intact(invocation: Invocation, store: Store) -> None:
     """Read incomplete branches at their newest complete state, and report them."""
-    for gap in maintenance.repair_refs.gaps(store):
+    for gap in maintenance.gaps(store):
         shown = "no earlier state is complete"
         if gap.whole is not None:
             store.refs.substitutes[gap.ref] = gap.whole
@@ -312,7 +307,7 @@ def tell_unknown_model(invocation: Invocation, model: str) -> None:
     """Report that a model is unknown, and suggest the closest name."""
     if not model:
         return
-    near = context.tokens.models.nearest_model(model)
+    near = context.nearest_model(model)
     if near is not None:
         meant = f"; did you mean {near!r}?" if near else ""
         invocation.note(
