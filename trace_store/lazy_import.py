@@ -2,8 +2,11 @@
 
     __getattr__ = submodules(__name__)     # merge.rebase.rebase(...) loads merge/rebase.py
 
+    __getattr__ = names(__name__, HOMES)     # from trace_store.llm import Prompt loads llm/contract.py
+
 A command's start costs as much as the modules that it loads. A caller that needs a module on a rare path imports the
-package and goes through it; everybody else imports names from the module that defines them.
+package and goes through it; everybody else imports names from the module that defines them. A public package offers
+names, in `__all__`, which users import from it.
 """
 
 from __future__ import annotations

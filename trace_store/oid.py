@@ -49,6 +49,11 @@ class ObjectId(bytes):
             raise errors.InvalidInputError(f"not an object id: {text[:80]!r}", text=text)
         return cls(bytes.fromhex(text))
 
+    @staticmethod
+    def is_prefix(text: str) -> bool:
+        """Return True for the beginning of an id: 4 to 64 lower-case hex digits."""
+        return is_prefix(text)
+
     def __str__(self) -> str:
         return self.hex()
 

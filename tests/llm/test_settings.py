@@ -17,7 +17,6 @@ from tests.llm.conftest import KEY
 from tests.llm.support.fault_server import FaultServer, answer, said
 from trace_store import errors, llm
 from trace_store.environment import Environment
-from trace_store.files import Disk
 
 Settings = Callable[..., llm.settings.ModelSettings]
 VENDOR = "https://api.openai.com/v1"
@@ -33,7 +32,7 @@ def settings(tmp_path: Path) -> Settings:
         path.write_text(kept, encoding="utf-8")
         path.chmod(0o600)
         environment = Environment(config_dir=str(tmp_path), secrets=variables.items())
-        return llm.settings.read_settings(Disk(), environment)
+        return llm.settings.read_settings(environment)
 
     return read
 
@@ -45,7 +44,7 @@ def test_nothing_is_asked_unless_it_is_named(settings: Settings, tmp_path: Path)
         assert raised.value.code == "no-model"
     nobody = Environment(config_dir="", secrets=())
     with pytest.raises(errors.StateError):
-        llm.settings.read_settings(Disk(), nobody)
+        llm.settings.read_settings(nobody)
 
 
 def test_the_environment_goes_before_the_file(settings: Settings) -> None:
@@ -149,30 +148,30 @@ def test_a_file_of_others(settings: Settings, tmp_path: Path) -> None:
     for mode, message in ((0o644, "others can read the model key"), (0o620, "others can write")):
         path.chmod(mode)
         with pytest.raises(errors.StateError, match=message):
-            llm.settings.read_settings(Disk(), environment)
+            llm.settings.read_settings(environment)
     path.write_text('name = "m"\nurl = "http://127.0.0.1/v1"', encoding="utf-8")
     path.chmod(0o644)
-    assert llm.settings.read_settings(Disk(), environment).name == "m"
+    assert llm.settings.read_settings(environment).name == "m"
 
 
 def test_changing_one_setting_keeps_the_rest(tmp_path: Path) -> None:
-    disk, environment = Disk(), Environment(config_dir=str(tmp_path))
+    environment = Environment(config_dir=str(tmp_path))
     path = tmp_path / "trace" / "model.toml"
-    llm.settings.set_setting(disk, environment, "name", 'm "1" \\')
+    llm.settings.set_setting(environment, "name", 'm "1" \\')
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text("# mine\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    llm.settings.set_setting(disk, environment, "key", KEY)
-    llm.settings.set_setting(disk, environment, "name", "m-2")
+    llm.settings.set_setting(environment, "key", KEY)
+    llm.settings.set_setting(environment, "name", "m-2")
     assert path.read_text(encoding="utf-8") == f'# mine\nkey = "{KEY}"\nname = "m-2"\n'
-    llm.settings.set_setting(disk, environment, "key", None)
+    llm.settings.set_setting(environment, "key", None)
     assert path.read_text(encoding="utf-8") == '# mine\nname = "m-2"\n'
     for key, value in (("nothing", "1"), ("api", "x"), ("timeout", "-1"), ("key", "a b")):
         with pytest.raises(errors.InvalidInputError):
-            llm.settings.set_setting(disk, environment, key, value)
+            llm.settings.set_setting(environment, key, value)
     assert sorted(os.listdir(path.parent)) == ["model.toml"]
     path.write_text('name = """\nx"""\n', encoding="utf-8")
     with pytest.raises(errors.InvalidInputError):
-        llm.settings.set_setting(disk, environment, "name", "y")
+        llm.settings.set_setting(environment, "name", "y")
 
 
 def test_proxies_of_the_environment(settings: Settings) -> None:

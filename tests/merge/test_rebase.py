@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.merge.support.lines import ADA, apart, branch, commit_of, files, on, pending, said
 from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import FixedClock, Message, ObjectId, Repo, Text, ToolCall, ToolResult
+from trace_store import FixedClock, Message, Repo, Text, ToolCall, ToolResult
 from trace_store.errors import ConflictError, InvalidInputError, MessageNotFoundError, StateError
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import INFO
@@ -26,7 +26,7 @@ from trace_store.merge.rebase import rebase
 from trace_store.merge.replay import continue_replay
 from trace_store.merge.resolve import abort, open_conflicts, resolve
 from trace_store.merge.result import MergeOptions, Rewrite
-from trace_store.merge.todo import SQUASH, Step, read, written
+from trace_store.merge.todo import SQUASH, Step, Todo
 from trace_store.odb.database import ObjectDatabase
 
 
@@ -38,13 +38,13 @@ def repo(tmp_path: Path) -> Repo:
 def rebased(repo: Repo, upstream: str | None = "side", *lines: str, **more: Any) -> Rewrite:
     """Rebase HEAD's branch with a to-do list that names commits by number."""
 
-    def plan(steps: Sequence[Step]) -> Sequence[Step]:
+    def plan(steps: Todo) -> Sequence[Step]:
         oids = [step.oid for step in steps]
         text = "\n".join(
             f"{action} {oids[int(number)]} {rest}"
             for action, number, rest in ((line + "  ").split(" ", 2) for line in lines)
         )
-        return read(text, oids)
+        return steps.read(text)
 
     return rebase(repo.store, upstream, author="ada", plan=plan if lines else None, **more)
 
@@ -668,19 +668,21 @@ def test_a_rebased_merge_does_to_what_it_brought_what_it_did(repo: Repo) -> None
     assert said(repo) == ["Which one?", "Be brief.", "This."]
 
 
-def test_the_list_as_text_reads_back_and_refuses_what_it_does_not_know() -> None:
-    oids = [ObjectId(bytes([n]) * 32) for n in (1, 2, 3)]
-    steps = [Step("pick", oid) for oid in oids]
-    assert read(written(steps, lambda _: "said"), oids) == steps
-    assert [step.action for step in read(f"p {oids[1]}", oids)] == ["drop", "drop", "pick"]
+def test_the_list_as_text_reads_back_and_refuses_what_it_does_not_know(repo: Repo) -> None:
+    oids = [repo.append("user", text, message="said").oid for text in "abc"]
+    steps = Todo(repo.store, (Step("pick", oid) for oid in oids))
+    assert steps.read(steps.text) == steps
+    assert [step.action for step in steps.read(f"p {oids[1]}")] == ["drop", "drop", "pick"]
+    reworded = steps.read(f"reword {oids[0]} said", lambda before: f"{before} twice")
+    assert reworded[-1] == Step("reword", oids[0], "said twice")
     for text, problem in (
         ("merge 0101", "line 1 of the to-do list is not valid"),
         ("pick ffff", "does not name a commit of the range"),
-        (f"pick {oids[0]}\npick {oids[0]}", "line 2 repeats 010101010101"),
+        (f"pick {oids[0]}\npick {oids[0]}", f"line 2 repeats {oids[0].short()}"),
         (f"squash {oids[0]}", "none before it to squash into"),
     ):
         with pytest.raises(InvalidInputError, match=problem):
-            read(text, oids)
+            steps.read(text)
 
 
 deeds = st.lists(
@@ -831,7 +833,7 @@ def test_a_rebase_from_the_root_on_makes_all_commits_anew(repo: Repo) -> None:
     old = repo.resolve("HEAD")
     assert rebase(repo.store, None, author="ada").outcome == "up-to-date"
 
-    def plan(steps: Sequence[Step]) -> Sequence[Step]:
+    def plan(steps: Todo) -> Sequence[Step]:
         return [steps[1], Step(SQUASH, steps[0].oid), *steps[2:]]
 
     found = rebase(repo.store, None, author="ada", plan=plan)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.trajectories.support.project import Project
+from trace_cli.porcelain import trajectory_git
 from trace_store import errors
 from trace_store.trajectories import git_hooks
 from trace_store.trajectories.git import Git
@@ -235,7 +236,7 @@ def test_a_lock_that_stays_does_not_hold_up_a_commit(
 ) -> None:
     """A writer of events does not hold up a hook; another hook that hangs does for a while."""
     id_ = project.start("Sign in")
-    monkeypatch.setattr(git_hooks, "HOOK_SECONDS", 0.3)
+    monkeypatch.setattr(trajectory_git, "HOOK_SECONDS", 0.3)
     with project.repo() as holder:
         holder.store.journal.lock()
         first = project.commit("first", app_py="1\n")
@@ -271,7 +272,7 @@ def test_other_hooks_are_called_and_restored_unchanged(tmp_path: Path) -> None:
     assert hooks_of(folder) == before
     project.hook()
     program_ = [sys.executable, "-m", "trace_cli"]
-    git_hooks.install(Git(str(project.folder)), program_, trailer=True)
+    git_hooks.install_hooks(Git(str(project.folder)), program_, trailer=True)
     project.start("Sign in")
     old = project.commit("first", app_py="1\n")
     project.git("commit", "-q", "--amend", "-m", "second")
@@ -371,7 +372,7 @@ def test_a_folder_that_cannot_be_written_is_named(project: Project) -> None:
 
 def test_a_trailer_names_the_trajectory(project: Project) -> None:
     command = [sys.executable, "-m", "trace_cli"]
-    git_hooks.install(Git(str(project.folder)), command, trailer=True)
+    git_hooks.install_hooks(Git(str(project.folder)), command, trailer=True)
     id_ = project.start("Sign in")
     project.commit("change", app_py="2\n")
     assert project.git("log", "-1", "--format=%B").strip() == f"change\n\nTrajectory: {id_}"
@@ -389,8 +390,8 @@ def test_an_earlier_hook_is_restored_even_if_ours_is_missing(project: Project) -
     folder = project.folder / ".git" / "hooks"
     program(folder / f"post-commit{git_hooks.KEPT}", "#!/bin/sh\n# first\n")
     (folder / "post-commit").unlink()
-    (change,) = git_hooks.uninstall(Git(str(project.folder)), names=("post-commit",))
+    (change,) = git_hooks.uninstall_hooks(Git(str(project.folder)), names=("post-commit",))
     assert change.action == git_hooks.REMOVED
     assert (folder / "post-commit").read_text("utf-8") == "#!/bin/sh\n# first\n"
     with pytest.raises(errors.StateError, match="not in a git repository"):
-        git_hooks.uninstall(Git("/"))
+        git_hooks.uninstall_hooks(Git("/"))

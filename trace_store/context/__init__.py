@@ -1,6 +1,6 @@
 """Contexts: the input of a model, its size in tokens, and provider usage reports."""
 
-from trace_store.lazy_import import submodules
+from trace_store.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,5 +14,31 @@ if TYPE_CHECKING:
     from trace_store.context import token_column as token_column
     from trace_store.context import tokens as tokens
     from trace_store.context import usage as usage
+    from trace_store.context.content import call_line as call_line
+    from trace_store.context.content import result_line as result_line
+    from trace_store.context.faults import Fault as Fault
+    from trace_store.context.repair import RepairedContext as RepairedContext
+    from trace_store.context.repair import repair_context as repair_context
+    from trace_store.context.tokens.models import nearest_model as nearest_model
+    from trace_store.context.tokens.tokenizer import CallableTokenizer as CallableTokenizer
+    from trace_store.context.tokens.tokenizer import Tokenizer as Tokenizer
+    from trace_store.context.tokens.tokenizer import get_tokenizer as get_tokenizer
+    from trace_store.context.usage import Usage as Usage
+    from trace_store.context.usage import normalise_usage as normalise_usage
 
-__getattr__ = submodules(__name__)
+_HOMES = {
+    "call_line": "content",
+    "CallableTokenizer": "tokens.tokenizer",
+    "Fault": "faults",
+    "get_tokenizer": "tokens.tokenizer",
+    "nearest_model": "tokens.models",
+    "normalise_usage": "usage",
+    "repair_context": "repair",
+    "RepairedContext": "repair",
+    "result_line": "content",
+    "Tokenizer": "tokens.tokenizer",
+    "Usage": "usage",
+}
+
+__all__ = [*_HOMES]
+__getattr__ = names(__name__, _HOMES)

@@ -21,7 +21,7 @@ from trace_store.context.compile_index import (
     priority_of,
     role_at,
 )
-from trace_store.context.content import message_at, wording_at
+from trace_store.context.content import message_at, message_line, wording_at
 from trace_store.context.tokens.models import REPLY_TOKENS
 from trace_store.frozen import value
 from trace_store.gc_pause import paused
@@ -179,6 +179,15 @@ class CompiledMessage:
         except AttributeError:
             self._stored = stored_message(self.record, self._reading.source.read_commit)
         return self._stored
+
+    def summary(self, width: int = 72) -> str:
+        """Return its role and the start of its content on one line; "" for a placeholder.
+
+        Content that is missing is named in the line.
+        """
+        if self.ghost:
+            return ""
+        return message_line(self.stored, self._reading.source.read, width)
 
     @property
     def name(self) -> str:

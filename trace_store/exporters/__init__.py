@@ -1,6 +1,6 @@
 """Exporters: branches written as files, for readers or to resume a session."""
 
-from trace_store.lazy_import import submodules
+from trace_store.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,5 +10,33 @@ if TYPE_CHECKING:
     from trace_store.exporters import overview as overview
     from trace_store.exporters import registry as registry
     from trace_store.exporters import session as session
+    from trace_store.exporters.contract import Below as Below
+    from trace_store.exporters.contract import Exported as Exported
+    from trace_store.exporters.contract import ExportSession as ExportSession
+    from trace_store.exporters.contract import Facts as Facts
+    from trace_store.exporters.contract import Loss as Loss
+    from trace_store.exporters.contract import Losses as Losses
+    from trace_store.exporters.contract import Turn as Turn
+    from trace_store.exporters.contract import Writer as Writer
+    from trace_store.exporters.contract import file_name as file_name
+    from trace_store.exporters.registry import writer_named as writer_named
+    from trace_store.exporters.registry import writer_names as writer_names
+    from trace_store.exporters.session import read_session as read_session
 
-__getattr__ = submodules(__name__)
+_HOMES = {
+    "Below": "contract",
+    "Exported": "contract",
+    "ExportSession": "contract",
+    "Facts": "contract",
+    "file_name": "contract",
+    "Loss": "contract",
+    "Losses": "contract",
+    "read_session": "session",
+    "Turn": "contract",
+    "Writer": "contract",
+    "writer_named": "registry",
+    "writer_names": "registry",
+}
+
+__all__ = [*_HOMES]
+__getattr__ = names(__name__, _HOMES)

@@ -6,7 +6,7 @@ along the first parents of the merged line.
 
 from __future__ import annotations
 
-from trace_store import refs
+from trace_store import errors, history, refs
 from trace_store.frozen import value
 from trace_store.history.log import named
 from trace_store.objects import operations as ops
@@ -63,29 +63,46 @@ class Blame:
     changes: tuple[MessageOperation, ...]
 
 
-def blame(contexts: ContextCompiler, revision: str | ObjectId = "HEAD") -> Iterator[Blame]:
-    """Yield the origin of each message of a context, in context order.
+def blame(
+    contexts: ContextCompiler,
+    revision: str | ObjectId = "HEAD",
+    address: str | Address | None = None,
+) -> Iterator[Blame]:
+    """Yield the origin of each message of a context, or of one message, in context order.
 
     Raises:
+        MessageNotFoundError: the context does not hold the message.
         RevisionNotFoundError: there is no such commit.
         ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
+    asked = None if address is None else history.lookup.address(contexts.store, address)
     context = contexts.compile(revision)
+    wanted = {record.address for record in context.view.messages()}
+    if asked is not None:
+        if asked not in wanted:
+            raise errors.MessageNotFoundError(
+                f"{asked} is not in the context of {str(revision)[:80]}", address=asked
+            )
+        wanted = {asked}
     if context.commit is None:
         return
-    wanted = {record.address for record in context.view.messages()}
     changes = operations_on(contexts, context.commit, wanted)
     branches = branches_of(contexts.store, {done[-1].commit for done in changes.values()})
     calls: dict[str, str] = {}
     for message in context.messages:
-        *later, made = changes[message.address]
         stored = message.stored
+        tools = tuple(
+            dict.fromkeys(_tools(stored, calls))
+        )  # of every message: a result needs its call
+        if message.address not in wanted:
+            continue
+        *later, made = changes[message.address]
         yield Blame(
             message,
             made,
             branches.get(made.commit, ""),
             stored.get("model", ""),
-            tuple(dict.fromkeys(_tools(stored, calls))),
+            tools,
             tuple(later),
         )
 

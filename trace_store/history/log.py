@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import islice, repeat
 
-from trace_store import commit_table, errors, history, objects, secrets
+from trace_store import commit_table, context, errors, history, objects, secrets
 from trace_store.commit_table.commits import TABLE_THRESHOLD
 from trace_store.commit_table.table import (
     AUTHOR_OVERFLOW,
@@ -78,6 +78,9 @@ def log(
         return
     commits = commits_of(store)
     starts, hidden = _ends(store, commits, revision)
+    if limit == 1 and len(starts) == 1 and not hidden:  # one commit costs no more than reading it
+        yield entry_of(store, starts[0], read_commit(starts[0], store.objects.read), weigh)
+        return
     by_time = len(starts) > 1 and not in_lines
     given = 0
     near = TABLE_THRESHOLD if limit is None else max(limit, TABLE_THRESHOLD)
@@ -319,8 +322,16 @@ class LogEntry:
                 found[kind] = found.get(kind, 0) + 1
         return found
 
-    def summary(self, width: int = 72) -> str:
-        """Return a one-line summary that quotes at most `width` characters of a message."""
+    def summary(self, width: int = 72, *, target_width: int = 0) -> str:
+        """Return a one-line summary that quotes at most `width` characters of a message.
+
+        If the commit has no message of its own and changes a single one, this quotes `target_width` characters of that.
+        """
+        if target_width and not self.message:
+            said = history.summary.target_line(
+                self._source.store, self.oid, self.commit, target_width
+            )
+            return f"{self.summary(width)} ({said})" if said else self.summary(width)
         lines = self._source.lines
         found = None if lines is None else lines.summary(self._number, width)
         return (
@@ -328,6 +339,19 @@ class LogEntry:
             if found is None
             else found
         )
+
+    @property
+    def addresses(self) -> list[Address]:
+        """The addresses of the messages that it adds."""
+        return [address for address, _ in ops.added_messages(self.commit, self.oid)]
+
+    def message_lines(self, width: int = 72) -> list[tuple[Address, str]]:
+        """Return each message that it adds as one line, with its address; the line names content that is missing."""
+        read = self._source.store.objects.read
+        return [
+            (at, context.content.message_line(stored, read, width))
+            for at, stored in ops.added_messages(self.commit, self.oid)
+        ]
 
     @property
     def messages(self) -> list[tuple[Address, Message]]:

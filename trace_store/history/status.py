@@ -77,6 +77,11 @@ class Status:
         return None if self.ref is None else self.ref.removeprefix("refs/heads/")
 
     @property
+    def staged_ref(self) -> str:
+        """The ref of the commits that a reset of this branch stages."""
+        return staged_ref(self.ref or NAME)
+
+    @property
     def share(self) -> float | None:
         """Tokens divided by the budget; None if one is unknown."""
         if self.budget is None or self.token_count is None or self.budget <= 0:

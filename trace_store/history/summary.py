@@ -5,8 +5,9 @@ Invariant: read-only. The text of an event never raises: a missing or non-text r
 
 from __future__ import annotations
 
-from trace_store import errors, transcripts
-from trace_store.context.content import LINE_WIDTH, SummaryLine, lines_of
+from trace_store import context, errors, transcripts
+from trace_store.context.content import LINE_WIDTH, SummaryLine, lines_of, message_line
+from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.store.handle import Store
 
@@ -14,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from trace_store.oid import ObjectId
 
 EVENT_KEY = "event"
 """Metadata key: the kind of event. Imported commits without messages have it."""
@@ -62,3 +65,15 @@ def _text_of_record(raw: bytes) -> str:
     if isinstance(value, dict):
         value = next((value[key] for key in _TEXT_KEYS if isinstance(value.get(key), str)), "")
     return value if isinstance(value, str) else ""
+
+
+def target_line(store: Store, oid: ObjectId, commit: Commit, width: int) -> str:
+    """Return a line for the message that a commit changes; "" if it changes none or several, or the message is gone."""
+    targets = [each for operation in commit.operations for each in ops.targets_of(operation, oid)]
+    if len(targets) != 1:
+        return ""
+    try:
+        message = context.snapshots.fold_of(store, oid).entry(targets[0]).message
+    except (errors.NotFoundError, errors.FormatError):
+        return ""
+    return message_line(message, store.objects.read, width)

@@ -113,6 +113,11 @@ class TrashListing:
         """Tokens of the messages, in the repository's encoding."""
         return tokens_of(self.messages)
 
+    @property
+    def ref_counts(self) -> dict[str, int]:
+        """The number of refs of each kind: branches, tags, checkpoints, others."""
+        return {kind: sum(ref.kind == kind for ref in self.refs) for kind in kinds_of_refs()}
+
 
 @value
 class TrashFilter:

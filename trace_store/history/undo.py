@@ -7,13 +7,14 @@ it. It writes its own reflog message, so that the next undo can skip commands th
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import errors, history
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import field, mutable, value
 from trace_store.history.branches import move_upstream, rename_upstreams
 from trace_store.history.switch import keep_and_move
 from trace_store.history.trash import is_kept_by, keep_in_trash
 from trace_store.maintenance.seal import seal
+from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import NAME, Head
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 IMPORT = "import"
+SHORT = 12
+"""The length of an id in a line about a move."""
 
 
 @value
@@ -359,3 +362,24 @@ def _moved_error(name: str, said: str, at: ObjectId | None) -> errors.StateError
         f"{name} has moved since: it {now}, so {said[:80]!r} cannot be undone",
         ref=name,
     )
+
+
+def move_line(store: Store, message: str, before: ObjectId | None, after: ObjectId | None) -> str:
+    """Return a reflog message with short ids; for a commit without a message also its summary.
+
+    Args:
+        store: the repository's store.
+        message: the message, or "".
+        before: the commit that the ref moved from.
+        after: the commit that it moved to.
+    """
+    words = (word[:SHORT] if is_full_id(word) else word for word in message.split(" "))
+    told = " ".join(words)
+    word, said = split_undo(read_join(message)[1])
+    oid = before if word == UNDO else after
+    if said != "commit" or oid is None:
+        return told
+    try:
+        return f"{told}: {history.summary.summary(store, read_commit(oid, store.objects.read))}"
+    except errors.TraceError:
+        return told  # missing or corrupt, which other commands report

@@ -5,10 +5,10 @@ Every reachable commit is read once; the set of refs that reach it is passed fro
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import context, errors
 from trace_store.context.compile_index import GHOST
-from trace_store.context.content import seen_of
-from trace_store.frozen import value
+from trace_store.context.content import message_line, seen_of, wording_at
+from trace_store.frozen import field, value
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.snippet import Snippet
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
     from trace_store.store.handle import Store
@@ -67,10 +68,31 @@ class VersionRef:
 
 @value
 class VersionHolders:
-    """A version of a message, and the refs that have it."""
+    """A version of a message, and the refs that have it.
+
+    Attributes:
+        wording: the version.
+        holders: the refs.
+        text: the text that was searched for; "" for a search for a message or a blob.
+    """
 
     wording: MessageVersion
     holders: tuple[VersionRef, ...]
+    text: str
+    _contexts: ContextCompiler = field(hidden=True)
+
+    def summary(self, width: int = 72) -> str:
+        """Return the message's role and the start of this version on one line."""
+        stored = {"role": self.wording.role, "parts": self._parts()}
+        return message_line(stored, self._contexts.store.objects.read, width)
+
+    def snippet(self) -> Snippet | None:
+        """Return what stands around the text that was searched for; None if it is in data beside the message's text."""
+        read = self._contexts.store.objects.read
+        return context.snippet.snippet_in(self._parts(), self.text, read) if self.text else None
+
+    def _parts(self) -> Sequence[Mapping[str, Any]]:
+        return wording_at(self.wording.place, self._contexts.read_commit)
 
 
 def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[VersionHolders]:
@@ -105,7 +127,9 @@ def whohas_text(contexts: ContextCompiler, text: str) -> list[VersionHolders]:
             known[oid] = found
         return found
 
-    return _search(contexts, lambda stored: any(map(matches_blob, part_blobs(stored["parts"]))))
+    return _search(
+        contexts, lambda stored: any(map(matches_blob, part_blobs(stored["parts"]))), text
+    )
 
 
 def whohas_message(contexts: ContextCompiler, address: Address) -> list[VersionHolders]:
@@ -131,7 +155,7 @@ def whohas_commit(store: Store, commit: bytes) -> list[str]:
 
 
 def _search(
-    contexts: ContextCompiler, matches: Callable[[Mapping[str, Any]], bool]
+    contexts: ContextCompiler, matches: Callable[[Mapping[str, Any]], bool], text: str = ""
 ) -> list[VersionHolders]:
     store = contexts.store
     names, tips = _tips(store)
@@ -154,7 +178,10 @@ def _search(
             states = _states(contexts, name, tips[at], [found[index][0] for index in of_ref])
             for index, holder in zip(of_ref, states, strict=True):
                 holders[index].append(holder)
-    return [VersionHolders(w, tuple(held)) for (w, _), held in zip(found, holders, strict=True)]
+    return [
+        VersionHolders(wording, tuple(held), text, contexts)
+        for (wording, _), held in zip(found, holders, strict=True)
+    ]
 
 
 def _tips(store: Store) -> tuple[list[str], list[ObjectId]]:

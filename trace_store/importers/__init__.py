@@ -1,10 +1,44 @@
 """Importers: transcripts of other programs read into branches."""
 
-from trace_store.lazy_import import submodules
+from trace_store.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.importers import discovery as discovery
     from trace_store.importers import import_file as import_file
+    from trace_store.importers.contract import PlannedMessage as PlannedMessage
+    from trace_store.importers.discovery import project_histories as project_histories
+    from trace_store.importers.import_file import import_paths as import_paths
+    from trace_store.importers.registry import format_names as format_names
+    from trace_store.importers.report import FileReport as FileReport
+    from trace_store.importers.report import ImportReport as ImportReport
+    from trace_store.importers.turn_plan import TurnFormat as TurnFormat
+    from trace_store.importers.turns import Compaction as Compaction
+    from trace_store.importers.turns import DocumentReader as DocumentReader
+    from trace_store.importers.turns import Rewind as Rewind
+    from trace_store.importers.turns import Switch as Switch
+    from trace_store.importers.turns import Turn as Turn
+    from trace_store.importers.turns import TurnEdit as TurnEdit
+    from trace_store.importers.turns import TurnReader as TurnReader
+    from trace_store.importers.turns import UsageReport as UsageReport
 
-__getattr__ = submodules(__name__)
+_HOMES = {
+    "Compaction": "turns",
+    "DocumentReader": "turns",
+    "FileReport": "report",
+    "format_names": "registry",
+    "import_paths": "import_file",
+    "ImportReport": "report",
+    "PlannedMessage": "contract",
+    "project_histories": "discovery",
+    "Rewind": "turns",
+    "Switch": "turns",
+    "Turn": "turns",
+    "TurnEdit": "turns",
+    "TurnFormat": "turn_plan",
+    "TurnReader": "turns",
+    "UsageReport": "turns",
+}
+
+__all__ = [*_HOMES]
+__getattr__ = names(__name__, _HOMES)

@@ -84,6 +84,14 @@ def formats() -> dict[str, Format]:
     return by_name
 
 
+def format_names() -> list[str]:
+    """Return the names of all formats; those of other packages only if all of these can be loaded."""
+    try:
+        return list(formats())
+    except InvalidInputError:
+        return [each.NAME for each in BUILT_IN]
+
+
 def _load(point: EntryPoint) -> Format:
     """Load the format of an entry point; any error names its package."""
     try:

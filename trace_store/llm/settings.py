@@ -17,16 +17,14 @@ from __future__ import annotations
 import tomllib
 
 from trace_store import errors, user_files
-from trace_store.files import read_file, replace_file
+from trace_store.environment import Environment
+from trace_store.files import Disk, read_file, replace_file
 from trace_store.frozen import field, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-    from trace_store.environment import Environment
-    from trace_store.files import Disk
 
     Kept = dict[str, "str | int | bool | Secret"]
 
@@ -87,7 +85,7 @@ def _words(text: str) -> list[str]:
     return text.translate(dict.fromkeys(map(ord, _ENDS), " ")).split(" ")
 
 
-def read_settings_file(disk: Disk, environment: Environment) -> Kept:
+def read_settings_file(environment: Environment, *, disk: Disk | None = None) -> Kept:
     """Return the settings in the file; empty without one.
 
     Raises:
@@ -97,6 +95,7 @@ def read_settings_file(disk: Disk, environment: Environment) -> Kept:
     """
     if not environment.config_dir:
         return {}
+    disk = disk or Disk()
     path = user_files.settings_file(environment, FILE_NAME)
     found = disk.stat(path)
     if found is None:
@@ -114,7 +113,9 @@ def read_settings_file(disk: Disk, environment: Environment) -> Kept:
     return kept
 
 
-def set_setting(disk: Disk, environment: Environment, key: str, value: str | None) -> None:
+def set_setting(
+    environment: Environment, key: str, value: str | None, *, disk: Disk | None = None
+) -> None:
     """Set one setting in the file, which is created if missing; None removes it.
 
     Raises:
@@ -126,8 +127,9 @@ def set_setting(disk: Disk, environment: Environment, key: str, value: str | Non
         raise errors.InvalidInputError(
             f"unknown model setting {key!r} (known: {', '.join(KEYS)})", key=key
         )
+    disk = disk or Disk()
     path = user_files.settings_file(environment, FILE_NAME)
-    read_settings_file(disk, environment)
+    read_settings_file(environment, disk=disk)
     text = _text(disk, path)
     lines = [line for line in text.splitlines() if line.partition("=")[0].strip() != key]
     if value is not None:
@@ -296,8 +298,10 @@ class ModelSettings:
     certificates: str = ""
 
 
-def read_settings(disk: Disk, environment: Environment) -> ModelSettings:
-    """Return the settings of the user's model.
+def read_settings(
+    environment: Environment | None = None, *, disk: Disk | None = None
+) -> ModelSettings:
+    """Return the settings of the user's model; without an environment, that of the process counts.
 
     Raises:
         StateError: no model is configured (`no-model`), a key is missing, a key would be sent to an address that it
@@ -305,7 +309,8 @@ def read_settings(disk: Disk, environment: Environment) -> ModelSettings:
         InvalidInputError: a setting is not valid.
         StorageError: the user's file cannot be read.
     """
-    kept: dict[str, Any] = read_settings_file(disk, environment)
+    environment = environment or Environment.read()
+    kept: dict[str, Any] = read_settings_file(environment, disk=disk)
     told = environment.variables(NAME, API, URL, KEY, *VENDOR_KEYS.values())
     name = checked_name(told[NAME]) if NAME in told else kept.get("name", "")
     if not name:

@@ -3,7 +3,7 @@
 Modules that few commands need are imported on first use.
 """
 
-from trace_store.lazy_import import submodules
+from trace_store.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,5 +22,19 @@ if TYPE_CHECKING:
     from trace_store.maintenance import schedule as schedule
     from trace_store.maintenance import seal as seal
     from trace_store.maintenance import second_copies as second_copies
+    from trace_store.maintenance.lock_wait import lock_patiently as lock_patiently
+    from trace_store.maintenance.repair import gaps as gaps
+    from trace_store.maintenance.repair_files import open_damaged as open_damaged
+    from trace_store.maintenance.schedule import seal_if_due_by_age as seal_if_due_by_age
+    from trace_store.maintenance.second_copies import restore_missing as restore_missing
 
-__getattr__ = submodules(__name__)
+_HOMES = {
+    "gaps": "repair",
+    "lock_patiently": "lock_wait",
+    "open_damaged": "repair_files",
+    "restore_missing": "second_copies",
+    "seal_if_due_by_age": "schedule",
+}
+
+__all__ = [*_HOMES]
+__getattr__ = names(__name__, _HOMES)

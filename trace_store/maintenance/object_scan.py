@@ -1,12 +1,17 @@
 """Scans of all stored objects, packed or not, reachable or not: what holds an object, and which contain secrets.
 
+Files outside the repository are scanned for secrets here too.
+
 Invariant: read-only. All commits are scanned. Holders of an object are messages, commits, refs, and contexts sent to a
 provider. A secret's value is never returned; findings name the object, its messages and the refs that reach it.
 """
 
 from __future__ import annotations
 
+import os
+
 from trace_store import errors
+from trace_store.files import files_below, read_file
 from trace_store.frozen import value
 from trace_store.objects import operations as ops
 from trace_store.objects.codec import BLOB, COMMIT, blob_content, kind_of, links
@@ -15,10 +20,14 @@ from trace_store.objects.message import part_blobs
 from trace_store.odb.reachable import reachable_ids
 from trace_store.oid import ObjectId
 
+MAXIMUM_FILE_BYTES = 64 << 20
+"""A larger file is reported, not scanned."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from trace_store.files import Disk
     from trace_store.objects.address import Address
     from trace_store.secrets.engine import SecretFinding
     from trace_store.store.handle import Store
@@ -259,6 +268,38 @@ class StoredSecret:
 
 
 @value
+class FileSecret:
+    """A secret in a file.
+
+    Attributes:
+        rule: kind of secret.
+        id: id to mark it as a false positive.
+        path: the file.
+        line: the number of the line, from 1.
+    """
+
+    rule: str
+    id: str
+    path: str
+    line: int
+
+
+@value
+class FileScan:
+    """Result of a scan of files.
+
+    Attributes:
+        found: the secrets, in the order of the files.
+        files: number of files scanned.
+        unreadable: the error of each other file, which names it.
+    """
+
+    found: tuple[FileSecret, ...]
+    files: int
+    unreadable: tuple[errors.StorageError, ...]
+
+
+@value
 class SecretScan:
     """Result of a scan.
 
@@ -272,6 +313,25 @@ class SecretScan:
     objects: int
     bytes: int
     unreadable: dict[ObjectId, str]
+
+
+def scan_files(disk: Disk, path: str, find: Find) -> FileScan:
+    """Scan a file, or all files below a folder, for secrets; links are not followed, and large files are left out."""
+    found: list[FileSecret] = []
+    unreadable: list[errors.StorageError] = []
+    count = 0
+    for each in files_below(disk, path) if os.path.isdir(path) else (path,):
+        try:
+            data = read_file(disk, each, limit=MAXIMUM_FILE_BYTES) or b""
+        except errors.StorageError as error:
+            unreadable.append(error)
+            continue
+        count += 1
+        found += [
+            FileSecret(secret.rule, secret.id, each, data.count(b"\n", 0, secret.start) + 1)
+            for secret in find(data)
+        ]
+    return FileScan(tuple(found), count, tuple(unreadable))
 
 
 def scan_stored(

@@ -305,7 +305,7 @@ class PurgeReport:
 def plan_purge(
     store: Store,
     oids: Iterable[ObjectId] = (),
-    texts: Iterable[str] = (),
+    texts: Iterable[str | bytes] = (),
     *,
     again: bool = False,
     progress: Callable[[int], None] | None = None,
@@ -315,7 +315,7 @@ def plan_purge(
     Args:
         store: the repository.
         oids: blobs or chunk lists.
-        texts: every blob that contains one of them in any encoding is included.
+        texts: every blob that contains one of them, which are text or UTF-8, in any encoding is included.
         again: include content with a text that was purged before, such as content of a pack from another clone.
         progress: receives the number of objects scanned.
 
@@ -327,7 +327,8 @@ def plan_purge(
     database.refresh()
     text_needles = Needles()
     for number, text in enumerate(texts, 1):
-        if not text_needles.add(f"text {number}", bytes_of(text)):
+        content = text if isinstance(text, bytes) else bytes_of(text)
+        if not text_needles.add(f"text {number}", content):
             raise errors.InvalidInputError("the text to purge is too short")
     named = _named(database, oids)
     chosen: dict[bytes, bytes] = {}

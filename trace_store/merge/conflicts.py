@@ -7,6 +7,7 @@ of its kind and first message, so a resolution still applies after the merge is 
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.context.content import message_line
 from trace_store.context.fold import Entry
 from trace_store.frozen import field, replace, value
 from trace_store.objects.codec import encode_ordered
@@ -57,6 +58,10 @@ class ConflictMessage(Entry):
         """The role of the author."""
         return str(self.message["role"])
 
+    def summary(self, width: int = 72) -> str:
+        """Return its role and the start of its content on one line; raises StateError as `content`."""
+        return message_line({**self.message, "parts": self.parts}, self._reader(), width)
+
     @property
     def content(self) -> tuple[Part, ...]:
         """The parts of the message on this side.
@@ -65,11 +70,7 @@ class ConflictMessage(Entry):
             ObjectNotFoundError: content is missing.
             StateError: the merge was planned without a store.
         """
-        if self._read is None:
-            raise errors.StateError(
-                "this conflict was planned without a store, so it cannot be read"
-            )
-        return load_parts(self.parts, self._read)
+        return load_parts(self.parts, self._reader())
 
     @property
     def text(self) -> str:
@@ -78,6 +79,13 @@ class ConflictMessage(Entry):
         results = [part for part in self.content if isinstance(part, ToolResult)]
         inner = [each.text for part in results for each in part.content if isinstance(each, Text)]
         return "\n".join(said or inner)
+
+    def _reader(self) -> Read:
+        if self._read is None:
+            raise errors.StateError(
+                "this conflict was planned without a store, so it cannot be read"
+            )
+        return self._read
 
     def __copy__(self) -> ConflictMessage:
         return self

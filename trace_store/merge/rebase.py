@@ -8,7 +8,7 @@ from trace_store.merge import in_progress
 from trace_store.merge.conflicts import check_favour
 from trace_store.merge.replay import Replay
 from trace_store.merge.result import Rewrite
-from trace_store.merge.todo import DROP, PICK, Step, add_new_commits, checked, commits_since
+from trace_store.merge.todo import DROP, PICK, Step, Todo, add_new_commits, checked, commits_since
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of
 
@@ -62,7 +62,7 @@ class Range:
         self.start = revisions.resolve_commit(store, onto) if onto else base
         self.name = onto or upstream or ""
         self.commits = to_rebase(store, base, self.tip, self.start)
-        self.steps = [Step(PICK, oid) for oid in self.commits]
+        self.steps = Todo(store, (Step(PICK, oid) for oid in self.commits))
 
 
 def rebase(
@@ -71,7 +71,7 @@ def rebase(
     *,
     author: str,
     onto: str = "",
-    plan: Callable[[Sequence[Step]], Sequence[Step]] | None = None,
+    plan: Callable[[Todo], Sequence[Step]] | None = None,
     drop_pinned: bool = False,
     favour: str = "",
     guard: Guard | None = None,

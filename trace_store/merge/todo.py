@@ -10,10 +10,10 @@ drop ab12cd34                              leave it out, like a commit without a
 
 from __future__ import annotations
 
-from trace_store import errors
+from trace_store import errors, history
 from trace_store.frozen import value
 from trace_store.merge import in_progress
-from trace_store.objects.commit import parents_of
+from trace_store.objects.commit import parents_of, read_commit
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of
 
@@ -94,30 +94,67 @@ class Step:
         return [self.action, str(self.oid), self.message, self.number]
 
 
-def written(steps: Iterable[Step], say: Callable[[ObjectId], str]) -> str:
-    """Return steps as text for an editor, with instructions; `say` returns a commit's summary."""
-    lines = [f"{step.action} {step.oid.short()} {say(step.oid)}".rstrip() for step in steps]
-    lines += [
-        "",
-        "# One commit per line, oldest first. Lines can be reordered.",
-        "#   pick ID              reapply the commit",
-        "#   reword ID MESSAGE    with another message",
-        "#   edit ID              stop to edit its messages",
-        "#   squash ID            squash it into the commit before",
-        "#   fixup ID             the same, without its commit message",
-        "#   drop ID              leave it out, like a commit without a line",
-    ]
-    return "\n".join(lines) + "\n"
+INSTRUCTIONS = """
+# One commit per line, oldest first. Lines can be reordered.
+#   pick ID              reapply the commit
+#   reword ID MESSAGE    with another message
+#   edit ID              stop to edit its messages
+#   squash ID            squash it into the commit before
+#   fixup ID             the same, without its commit message
+#   drop ID              leave it out, like a commit without a line
+"""
 
 
-def read(text: str, known: Sequence[ObjectId]) -> list[Step]:
-    """Return the steps of an edited list; commits without a line are dropped.
+class Todo(list[Step]):
+    """The steps of a rebase, oldest first, and the same as text for an editor."""
 
-    Raises:
-        InvalidInputError: a line is not valid, or names no commit of the range or one twice.
-    """
+    __slots__ = ("_store",)
+
+    def __init__(self, store: Store, steps: Iterable[Step]) -> None:
+        super().__init__(steps)
+        self._store = store
+
+    def summary(self, step: Step) -> str:
+        """Return the commit of a step on one line, with the message that it changes."""
+        commit = read_commit(step.oid, self._store.objects.read)
+        entry = history.log.entry_of(self._store, step.oid, commit)
+        said = entry.summary(60, target_width=40)
+        return "".join(c if c.isprintable() else " " for c in said)
+
+    @property
+    def text(self) -> str:
+        """The list for an editor, with instructions."""
+        lines = [f"{each.action} {each.oid.short()} {self.summary(each)}".rstrip() for each in self]
+        return "".join(f"{line}\n" for line in lines) + INSTRUCTIONS
+
+    def lines(self, text: str) -> list[str]:
+        """Return the lines of an edited list, without comments and blank lines."""
+        return [line for _, line in _lines(text)]
+
+    def read(self, text: str, reword: Callable[[str], str] | None = None) -> list[Step]:
+        """Return the steps of an edited list; commits without a line are dropped.
+
+        Args:
+            text: the list.
+            reword: given the message of a commit to reword whose line has no new one, returns it.
+
+        Raises:
+            InvalidInputError: a line is not valid, or names no commit of the range or one twice.
+        """
+        return [self._reworded(each, reword) for each in _read(text, [step.oid for step in self])]
+
+    def _reworded(self, step: Step, reword: Callable[[str], str] | None) -> Step:
+        if reword is None or step.action != REWORD:
+            return step
+        if step.message not in ("", self.summary(step)):
+            return step
+        before = read_commit(step.oid, self._store.objects.read).message
+        return Step(REWORD, step.oid, reword(before))
+
+
+def _read(text: str, known: Sequence[ObjectId]) -> list[Step]:
     steps: list[Step] = []
-    for number, line in lines(text):
+    for number, line in _lines(text):
         words = line.split(None, 2)
         action = SHORT.get(words[0], words[0])
         if action not in ACTIONS or len(words) < 2:
@@ -170,7 +207,7 @@ def checked(steps: Sequence[object], known: Sequence[ObjectId]) -> list[Step]:
     return [*(Step(DROP, oid) for oid in known if oid not in listed), *found]
 
 
-def lines(text: str) -> list[tuple[int, str]]:
+def _lines(text: str) -> list[tuple[int, str]]:
     """Return the lines of a list with their numbers, without comments and blank lines."""
     numbered = enumerate(text.splitlines(), 1)
     return [(at, line) for at, line in numbered if line.strip() and line.lstrip()[0] != "#"]

@@ -105,6 +105,11 @@ class Commit:
         fields["time"] = self.time
         return _encode_object([COMMIT, fields])
 
+    @property
+    def stored(self) -> list[Any]:
+        """What the object holds, as it is stored."""
+        return decode(self.encode())[1:]
+
     @classmethod
     def decode(cls, data: bytes) -> Commit:
         """Decode the canonical bytes of a commit.
@@ -173,6 +178,11 @@ class Tag:
             fields["meta"] = self.meta
         fields |= {"name": self.name, "target": self.target, "time": self.time}
         return _encode_object([TAG, fields])
+
+    @property
+    def stored(self) -> list[Any]:
+        """What the object holds, as it is stored."""
+        return decode(self.encode())[1:]
 
     @classmethod
     def decode(cls, data: bytes) -> Tag:

@@ -22,6 +22,14 @@ class Part:
     type = ""
     _texts: tuple[str, ...] = ()
     """Fields that must be text."""
+    _content = ""
+    """The field with the content."""
+
+    @property
+    def raw(self) -> bytes:
+        """The content as bytes: text and arguments as UTF-8, data as it is, and a result's contents together."""
+        found: str | bytes = getattr(self, self._content, None) or b""
+        return found.encode("utf-8", "surrogatepass") if isinstance(found, str) else bytes(found)
 
     def problem(self) -> str:
         """Return a description of a field with a wrong type, or ""."""
@@ -55,6 +63,7 @@ class Text(Part):
     __slots__: tuple[str, ...] = ("text",)
     type = "text"
     _texts: tuple[str, ...] = ("text",)
+    _content = "text"
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -164,6 +173,7 @@ class Image(Part):
     __slots__ = ("data", "media_type", "url")
     type = "image"
     _texts = ("media_type",)
+    _content = "data"
 
     def __init__(
         self, media_type: str = "", data: bytes | None = None, url: str | None = None
@@ -193,6 +203,7 @@ class ToolCall(Part):
     __slots__ = ("arguments", "format", "id", "name")
     type = "tool_call"
     _texts = ("id", "name", "arguments", "format")
+    _content = "arguments"
 
     def __init__(
         self, id: str, name: str, arguments: str | Mapping[str, object], format: str = "json"
@@ -249,6 +260,11 @@ class ToolResult(Part):
         self.is_error = is_error
         self.call = call
 
+    @property
+    def raw(self) -> bytes:
+        """The contents as bytes, together."""
+        return b"".join(part.raw for part in self.content)
+
     def problem(self) -> str:
         """Return a description of a field with a wrong type, or ""."""
         for part in self.content:
@@ -265,6 +281,7 @@ class Reasoning(Part):
     __slots__ = ("signature", "text")
     type = "reasoning"
     _texts = ("text",)
+    _content = "text"
 
     def __init__(self, text: str, signature: str | None = None) -> None:
         self.text = text
@@ -283,6 +300,7 @@ class Opaque(Part):
     __slots__ = ("data", "provider")
     type = "opaque"
     _texts = ("provider",)
+    _content = "data"
 
     def __init__(self, provider: str, data: bytes | str) -> None:
         self.provider = provider

@@ -169,6 +169,11 @@ class Repair:
     address: Address | None = None
 
     @property
+    def is_fault(self) -> bool:
+        """Whether the context was broken there; False if it is only the format that differs."""
+        return self.code in FAULTS
+
+    @property
     def where(self) -> str:
         """The short address, or else the position counted from one."""
         if self.address is not None:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from trace_store.history.branches import Branch, DeletedRef
     from trace_store.history.switch import SwitchResult
     from trace_store.history.whohas import VersionHolders
-    from trace_store.merge.todo import Step
+    from trace_store.merge.todo import Todo
     from trace_store.objects.address import Address
     from trace_store.refs.reflog import ReflogEntry
     from trace_store.repo.handle import Revision
-    from trace_store.repo.in_progress import OngoingBisection
+    from trace_store.repo.in_progress import OngoingBisection, Stopped
 
 
 class Branches:
@@ -259,10 +259,22 @@ class Branches:
         """End the bisection in progress; return False if there is none."""
         return history.bisect.forget(self._store)
 
-    def todo(
-        self, upstream: Revision | None = "", *, onto: Revision = "", ref: str = ""
-    ) -> List[Step]:
+    def stopped(self, kind: str = "") -> Stopped:
+        """Return the merge, pick, revert or rebase in progress, as `repo.in_progress`.
+
+        Args:
+            kind: "merge", "cherry-pick", "revert" or "rebase"; "" is any of them.
+
+        Raises:
+            StateError: none is in progress, or one of another kind.
+        """
+        self._store.check_open()
+        return repo.in_progress.required(self._handle, kind)
+
+    def todo(self, upstream: Revision | None = "", *, onto: Revision = "", ref: str = "") -> Todo:
         """Return the steps of a rebase, oldest first, without doing them: what the `plan` of `rebase` is given.
+
+        They are also a text for an editor: `text` and `read` of the result.
 
         Args:
             upstream: as in `rebase`.
@@ -343,6 +355,20 @@ class Branches:
             RefNotFoundError: there is no reflog of that name.
         """
         check_count(limit=limit)
-        self._store.check_open()
-        ref = store.reflogs.find_log(self._store, name)
+        ref = self.find_reflog(name)
         return [*islice(store.reflogs.newest_first(self._store, ref), limit)]
+
+    def find_reflog(self, name: str) -> str:
+        """Return the full name of the ref whose reflog a name means; errors as in `reflog`."""
+        self._store.check_open()
+        return store.reflogs.find_log(self._store, name)
+
+    def move_line(self, message: str, before: ObjectId | None, after: ObjectId | None) -> str:
+        """Return a line about a move from a reflog or an undo: its message, and what an unnamed commit did.
+
+        Args:
+            message: the message of the reflog's entry, or of the undo.
+            before: the commit that the ref moved from.
+            after: the commit that it moved to.
+        """
+        return history.undo.move_line(self._store, message, before, after)

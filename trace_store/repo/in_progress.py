@@ -111,6 +111,14 @@ class Stopped:
             self._conflicts, self._settled = self._look()
         return self._settled
 
+    def conflict(self, which: str) -> Conflict:
+        """Return the conflict with a number, or about the message whose address starts with a text.
+
+        Raises:
+            InvalidInputError: there is none, or there are several.
+        """
+        return merge.resolve.find_conflict([*self.conflicts, *self.settled], which)
+
     def resolve(
         self, which: str | int | Address | Conflict, how: Resolution | str, text: str = ""
     ) -> tuple[Conflict, ...]:
@@ -217,6 +225,15 @@ class Stopped:
 def _identity(stop: Stop) -> tuple[object, ...]:
     inputs = {name: value for name, value in stop.inputs.items() if name in ("name", "commits")}
     return stop.kind, stop.ref, inputs
+
+
+def required(handle: Handle, kind: str) -> Stopped:
+    """Return the operation in progress, as `Branches.stopped` does."""
+    found = in_progress(handle)
+    if found is None or (kind and found.kind not in ("", kind)):
+        merge.in_progress.required_stop(handle.store, kind)
+    assert found is not None
+    return found
 
 
 def in_progress(handle: Handle) -> Stopped | None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from trace_store.merge.move import MoveResult
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert
-    from trace_store.merge.todo import Step
+    from trace_store.merge.todo import Step, Todo
     from trace_store.objects.address import Address
     from trace_store.objects.parts import Part
     from trace_store.providers.documents import Given
@@ -127,8 +127,7 @@ class Line:
             kind: as in `Message`, as are `name`, `model` and `id`.
 
         Raises:
-            InvalidMessageError: the message is not valid.
-            PurgedError: its content was purged.
+            InvalidMessageError, PurgedError: the message is not valid, or its content was purged.
             SecretFoundError: it holds a secret, and `secrets` is "block"; nothing was written.
             StorageError: the disk failed; nothing was written.
         """
@@ -374,8 +373,8 @@ class Line:
             RevisionNotFoundError: there is no commit `about`.
         """
         line = self._on(ref)
-        about = None if about is None else name_of(about, "about")
-        oid = None if about is None else revisions.resolve_commit(line.store, about)
+        named = None if about is None else name_of(about, "about")
+        oid = None if named is None else revisions.resolve_commit(line.store, named)
         sender: dict[str, Any] = {"renderer": renderer, "renderer_version": renderer_version}
 
         def add(draft: Draft) -> None:
@@ -487,14 +486,13 @@ class Line:
         line = self._on(ref)
         check_count(limit=limit)
         check_callable(walked=walked)
-        named = revision if isinstance(revision, list) else [revision]
         of_message = {"text": text, "kind": kind, "role": role, "tool": tool, "path": path}
         of_commit = {"meta": meta, "author": author, "operation": operation, "merges": merges}
         marks = {"priority": priority, "label": label, "follow": follow}
         wanted = {**of_message, **of_commit, **marks, "since": since, "until": until}
         where: dict[str, Any] = {"everything": everything, "trash": trash, "in_lines": in_lines}
         how: dict[str, Any] = {"first_parent": first_parent, "tokens": tokens, "walked": walked}
-        names = [name_of(each) for each in named]
+        names = [name_of(each) for each in (revision if isinstance(revision, list) else [revision])]
         return history.log_query.query(line, names, wanted, limit=limit, **where, **how)
 
     def status(self, *, model: str = "", count_tokens: bool = True, ref: str = "") -> Status:
@@ -516,17 +514,22 @@ class Line:
         old = None if before is None else name_of(before, "before")
         return history.diff.diff(self._on(ref).contexts, old, name_of(after, "after"), model=model)
 
-    def blame(self, revision: Revision = "HEAD", *, ref: str = "") -> Iterator[Blame]:
-        """Yield for each message of a context the commit that added it, and what was done to it since."""
-        return history.blame.blame(self._on(ref).contexts, name_of(revision))
+    def blame(
+        self, revision: Revision = "HEAD", *, address: str | Address | None = None, ref: str = ""
+    ) -> Iterator[Blame]:
+        """Yield for each message of a context, or for one, the commit that added it, and what was done to it since.
+
+        Raises:
+            MessageNotFoundError: the context does not hold the message.
+        """
+        return history.blame.blame(self._on(ref).contexts, name_of(revision), address)
 
     def get(self, what: Revision, *, ref: str = "") -> Any:
         """Return an object as a value: a `Commit`, a `Tag`, or the bytes of content.
 
         Raises:
             RevisionNotFoundError, ObjectNotFoundError: there is no such object.
-            PurgedError: its content was purged.
-            CorruptObjectError: it is damaged.
+            PurgedError, CorruptObjectError: its content was purged, or is damaged.
         """
         return history.lookup.get(self._on(ref).store, name_of(what, "what"))
 
@@ -652,7 +655,7 @@ class Line:
         upstream: Revision | None = "",
         *,
         onto: Revision = "",
-        plan: Callable[[Sequence[Step]], Sequence[Step]] | None = None,
+        plan: Callable[[Todo], Sequence[Step]] | None = None,
         drop_pinned: bool = False,
         favour: str = "",
         resolver: Answer | None = None,
@@ -669,10 +672,8 @@ class Line:
             drop_pinned: whether a pinned message may be dropped.
 
         Raises:
-            UnbornBranchError: the branch has no commit.
-            ConflictError: a pinned message would be dropped.
-            InvalidInputError: the plan is not valid.
-            RefChangedError: the branch was moved elsewhere meanwhile.
+            UnbornBranchError, RefChangedError: the branch has no commit, or was moved elsewhere meanwhile.
+            ConflictError, InvalidInputError: a pinned message would be dropped, or the plan is not valid.
             As `merge`.
         """
         check_callable(plan=plan)

@@ -6,6 +6,9 @@ import os
 
 from trace_store import errors, secrets
 from trace_store import maintenance as upkeep
+from trace_store.file_systems import kind_of
+from trace_store.files import replace_file
+from trace_store.objects.content import bytes_of
 from trace_store.repo.handle import Handle, check_flag, check_text, name_of
 from trace_store.revision import resolve
 from trace_store.store.discovery import find
@@ -16,12 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import TypeAlias
 
+    from trace_store.file_systems import FileSystem
     from trace_store.maintenance.adopt import AdoptReport
     from trace_store.maintenance.doctor import Diagnosis
     from trace_store.maintenance.du import StoreUsage
     from trace_store.maintenance.fsck_objects import Finding
     from trace_store.maintenance.gc import GcReport
-    from trace_store.maintenance.object_scan import SecretScan
+    from trace_store.maintenance.object_scan import FileScan, SecretScan
     from trace_store.maintenance.purge import PurgePlan, PurgeReport
     from trace_store.maintenance.repack import PackReport
     from trace_store.maintenance.repair_report import RepairReport
@@ -142,6 +146,23 @@ class Maintenance:
                 self._store, source=other, dry_run=dry_run, progress=progress
             )
 
+    @property
+    def file_system(self) -> FileSystem:
+        """The file system that the repository is on, and which guarantees it breaks."""
+        self._store.check_local()
+        return kind_of(self._store.layout.root)
+
+    def keep_text(self, name: str, text: str) -> str:
+        """Save a text in the folder of local files, replacing one of that name, and return its path.
+
+        Raises:
+            StorageError: the disk failed.
+        """
+        layout = self._store.layout
+        path = os.path.join(layout.local_dir, name)
+        replace_file(self._store.disk, path, bytes_of(text), scratch=layout.tmp_dir)
+        return path
+
     def doctor(self) -> list[Diagnosis]:
         """Check file system, permissions and git settings, and return advice."""
         return upkeep.doctor.diagnose(self._store, self._handle.environment)
@@ -162,7 +183,7 @@ class Maintenance:
     def plan_purge(
         self,
         *objects: Revision,
-        texts: Iterable[str] = (),
+        texts: Iterable[str | bytes] = (),
         again: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> PurgePlan:
@@ -170,7 +191,7 @@ class Maintenance:
 
         Args:
             objects: ids of content, or their beginnings.
-            texts: texts, which are found in every encoding.
+            texts: texts, or their UTF-8, which are found in every encoding.
             again: include content that holds a text which was purged before.
             progress: told how many objects were read.
 
@@ -276,3 +297,8 @@ class Maintenance:
         return upkeep.object_scan.scan_stored(
             self._store, self._handle.guard.scanner.find_bytes, oid, progress=progress
         )
+
+    def scan_files(self, path: Path) -> FileScan:
+        """Search a file, or all files below a folder, for secrets; links are not followed. No value is returned."""
+        find_bytes = self._handle.guard.scanner.find_bytes
+        return upkeep.object_scan.scan_files(self._store.disk, os.path.abspath(path), find_bytes)

@@ -1,7 +1,8 @@
-"""The JSON shapes of maintenance: bundles, repairs, stored secrets, space and purges; as `records`."""
+"""The JSON shapes of maintenance: bundles, repairs, stored secrets, space, garbage and purges; as `records`."""
 
 from __future__ import annotations
 
+from trace_store.frozen import fields
 from trace_store.objects.address import record
 
 TYPE_CHECKING = False
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
     from trace_store.bundles.format import BundledRef
     from trace_store.bundles.ingest import ImportedBundle
     from trace_store.history.repair import RepairReport
+    from trace_store.history.retention import ExpiryReport
     from trace_store.importers.report import FileReport
     from trace_store.maintenance.du import Amount, StoreUsage, UsageRow
+    from trace_store.maintenance.gc import GcReport
     from trace_store.maintenance.object_scan import StoredSecret
     from trace_store.maintenance.purge import PurgeReport
     from trace_store.maintenance.rewrite_history import RewrittenHistory
@@ -99,6 +102,18 @@ def _counts(names: Iterable[str]) -> dict[str, int]:
     for name in sorted(names):
         found[name] = found.get(name, 0) + 1
     return found
+
+
+def gc(report: GcReport, expiry: ExpiryReport, *, dry_run: bool) -> dict[str, Any]:
+    """Return what gc or prune removed, and which refs expired from the trash, or would."""
+    return {
+        "dry_run": dry_run,
+        **{name: getattr(report, name) for name in fields(report)},
+        "damaged": list(report.damaged),
+        "expired": [{"ref": each.ref, "rule": rule} for each, rule in expiry.expired],
+        "expired_bytes": expiry.freed.disk,
+        "kept": [{"ref": each.ref, "reason": reason} for each, reason in expiry.kept],
+    }
 
 
 def du(found: StoreUsage) -> dict[str, Any]:

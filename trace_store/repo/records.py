@@ -10,9 +10,10 @@ from trace_store import errors, history, providers
 from trace_store.ident import format_time, known_time
 from trace_store.objects.address import plain as plain
 from trace_store.objects.address import record
+from trace_store.objects.codec import kind_of
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import Message
-from trace_store.objects.operations import META, SETTINGS, added_messages, facts_of
+from trace_store.objects.operations import META, SETTINGS, facts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert, RevertedCommit
+    from trace_store.merge.todo import Step as TodoStep
     from trace_store.oid import ObjectId
     from trace_store.providers.rendering import Rendered
     from trace_store.store.handle import Store
@@ -136,7 +138,7 @@ def log_entry(entry: LogEntry, names: dict[bytes, list[str]]) -> dict[str, Any]:
         "summary": entry.summary(),
         "operations": list(entry.operations),
         "message_count": entry.message_count,
-        "addresses": [address.hex for address, _ in added_messages(entry.commit, entry.oid)],
+        "addresses": [address.hex for address in entry.addresses],
         "facts": facts_of(entry.commit, META),
         "settings": facts_of(entry.commit, SETTINGS),
         "refs": names.get(entry.oid, []),
@@ -156,6 +158,15 @@ def commit(entry: LogEntry, names: dict[bytes, list[str]]) -> dict[str, Any]:
         "links": plain(entry.commit.links),
         "messages": _lossless([message for _, message in entry.messages]),
     }
+
+
+def stored_object(store: Store, oid: ObjectId, found: object) -> dict[str, Any]:
+    """Return what `Line.get` returned for an id as the JSON of `trace show`: its kind, and the text of content."""
+    record: dict[str, Any] = {"object": str(oid), "kind": kind_of(store.objects.read(oid))}
+    if isinstance(found, bytes):
+        record["size"] = len(found)
+        record["text"] = found.decode("utf-8", "backslashreplace")
+    return record
 
 
 def message(
@@ -474,6 +485,11 @@ def rewrite(found: Rewrite) -> dict[str, Any]:
         "settled": settled(found.settled),
         "warnings": warnings(found.warnings),
     }
+
+
+def step(step: TodoStep, summary: str) -> dict[str, str]:
+    """Return a step of a rebase, with the summary of its commit."""
+    return {"action": step.action, "commit": str(step.oid), "summary": summary}
 
 
 def revert(found: Revert) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from trace_store.refs.names import full_name
 from trace_store.repo.handle import Handle, check_flag, check_text
 from trace_store.repo.line import Line
 from trace_store.store.discovery import find
-from trace_store.store.handle import Store, lacks_files
+from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Repo(Line):
         else:
             opens = trace_store.maintenance.repair_files.open_damaged if damaged else Store.open
             store = opens(found, durability=durability, clock=clock)
-            if lacks_files(store):
+            if store.lacks_files():
                 trace_store.maintenance.second_copies.restore_missing(store)
         return cls._opened(store, environment, author, tokenizer, secrets)
 

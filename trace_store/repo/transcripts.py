@@ -140,6 +140,14 @@ class Transcripts:
         check_text(session=session)
         return sessions.listing.session_named(self.list(progress=progress), session)
 
+    def titles(self, *refs: str) -> dict[str, str]:
+        """Return a title for each branch: the user's or the agent's, the first prompt, or else the branch's name.
+
+        Branches are given by their full names. The agent's title and the prompt are those of the last listing, so that
+        this reads no session.
+        """
+        return sessions.listing.titles(self._handle.store, refs)
+
     def rename(
         self, session: str, title: str, *, progress: Callable[[int, int], None] | None = None
     ) -> None:

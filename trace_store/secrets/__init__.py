@@ -3,7 +3,7 @@
 Most commands see nothing that looks like a secret, so the modules here are loaded late.
 """
 
-from trace_store.lazy_import import submodules
+from trace_store.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from trace_store.secrets import rules as rules
     from trace_store.secrets import settings as settings
     from trace_store.secrets import user_files as user_files
+    from trace_store.secrets.engine import Scanner as Scanner
+    from trace_store.secrets.guard import position as position
 
 REDACT = "redact"
 """Mode: a placeholder is stored instead of a secret."""
@@ -25,4 +27,10 @@ OFF = "off"
 
 MODES = (REDACT, BLOCK, WARN, OFF)
 
-__getattr__ = submodules(__name__)
+_HOMES = {
+    "position": "guard",
+    "Scanner": "engine",
+}
+
+__all__ = [*_HOMES]
+__getattr__ = names(__name__, _HOMES)

@@ -207,6 +207,11 @@ class Guard:
         return self._mode
 
     @property
+    def redacts(self) -> bool:
+        """Whether secrets are replaced by placeholders; raises as `screened`."""
+        return self.mode == secrets.REDACT
+
+    @property
     def scanner(self) -> Scanner:
         """The scanner; raises as `screened`."""
         if self._probes is None:

@@ -214,10 +214,16 @@ def list_sessions(store: Store, *, progress: Progress | None = None) -> list[Ses
     return sorted(found, key=lambda each: (-each.ended, each.ref))
 
 
-def known_names(store: Store) -> dict[str, str]:
-    """Return the names of sessions by branch, as of the last listing: the agent's title or the first prompt."""
-    found = ((ref, kept[3] or kept[4]) for ref, kept in _load_cache(store).items())
-    return {ref: name for ref, name in found if name}
+def titles(store: Store, refs: Iterable[str]) -> dict[str, str]:
+    """Return the titles of branches, as of the last listing, as `Transcripts.titles` describes them."""
+    kept = _load_cache(store)
+    found: dict[str, str] = {}
+    for ref in refs:
+        named = session_name(ref)
+        title = read_title(store, named[0], named[1]) if named else ""
+        known = kept.get(ref)
+        found[ref] = title or (known and (known[3] or known[4])) or ref.removeprefix(BRANCHES)
+    return found
 
 
 def session_named(sessions: Iterable[SessionInfo], text: str) -> SessionInfo:

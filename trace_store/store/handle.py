@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from trace_store.contracts import Transaction
+    from trace_store.environment import Environment
     from trace_store.ident import Clock
     from trace_store.objects.address import Address
     from trace_store.oid import ObjectId
@@ -136,6 +137,20 @@ class Store:
                 raise
             config = Config.load(disk, layout.config_file)
         return cls(config, clock or SystemClock(), durability, disk, layout, randomness)
+
+    @staticmethod
+    def find(
+        start: str,
+        environment: Environment,
+        *,
+        explicit: str | None = None,
+        trusting: bool = False,
+        damaged: bool = False,
+    ) -> str:
+        """Return the path of the `.trace` directory that a folder uses; arguments and errors as in `discovery.find`."""
+        return store.discovery.find(
+            start, environment, explicit=explicit, trusting=trusting, damaged=damaged
+        )
 
     @classmethod
     def memory(cls, *, clock: Clock | None = None) -> Store:
@@ -358,14 +373,13 @@ class Store:
         if not self.local:
             raise errors.InvalidInputError("a repository in memory has no files")
 
-
-def lacks_files(opened: Store) -> bool:
-    """Return True if git may have removed packs, or all files of HEAD's branch; cheap."""
-    disk, layout = opened.disk, opened.layout
-    if odb.packs.missing_packs(disk, layout):
-        return True
-    head = opened.refs.head_target()
-    if not isinstance(head, str) or opened.refs.read(head) is not None:
-        return False
-    fresh = opened.journal.published.stamp is None and bool(disk.names(layout.pack_dir))
-    return fresh or opened.refs.rewind_guard.is_gone(head)
+    def lacks_files(self) -> bool:
+        """Return True if git may have removed packs, or all files of HEAD's branch; cheap."""
+        disk, layout = self.disk, self.layout
+        if odb.packs.missing_packs(disk, layout):
+            return True
+        head = self.refs.head_target()
+        if not isinstance(head, str) or self.refs.read(head) is not None:
+            return False
+        fresh = self.journal.published.stamp is None and bool(disk.names(layout.pack_dir))
+        return fresh or self.refs.rewind_guard.is_gone(head)

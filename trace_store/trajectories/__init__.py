@@ -4,7 +4,7 @@ A trajectory is the history of a ref under `refs/trajectories/`. Each event is o
 The commit's metadata holds the state so far, so recording an event reads one commit, however long the trajectory is.
 """
 
-from trace_store.lazy_import import submodules
+from trace_store.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,5 +28,61 @@ if TYPE_CHECKING:
     from trace_store.trajectories import views as views
     from trace_store.trajectories import waiting as waiting
     from trace_store.trajectories import why as why
+    from trace_store.trajectories.events import Alternative as Alternative
+    from trace_store.trajectories.events import Event as Event
+    from trace_store.trajectories.events import Task as Task
+    from trace_store.trajectories.events import check_confidence as check_confidence
+    from trace_store.trajectories.exports import Exports as Exports
+    from trace_store.trajectories.exports import SavedFolder as SavedFolder
+    from trace_store.trajectories.git_hooks import install_hooks as install_hooks
+    from trace_store.trajectories.git_hooks import run_hook as run_hook
+    from trace_store.trajectories.git_hooks import uninstall_hooks as uninstall_hooks
+    from trace_store.trajectories.handle import Recording as Recording
+    from trace_store.trajectories.handle import Trajectories as Trajectories
+    from trace_store.trajectories.reading import Chapter as Chapter
+    from trace_store.trajectories.reading import Filter as Filter
+    from trace_store.trajectories.reading import SessionMessage as SessionMessage
+    from trace_store.trajectories.reading import Trajectory as Trajectory
+    from trace_store.trajectories.recording import Recorded as Recorded
+    from trace_store.trajectories.retrospective import read_retrospective as read_retrospective
+    from trace_store.trajectories.state import Agent as Agent
+    from trace_store.trajectories.state import State as State
+    from trace_store.trajectories.tasks.handle import Followed as Followed
+    from trace_store.trajectories.tasks.handle import Refreshed as Refreshed
+    from trace_store.trajectories.tasks.handle import Tasks as Tasks
+    from trace_store.trajectories.tasks.record import Place as Place
+    from trace_store.trajectories.tasks.record import TaskRecord as TaskRecord
+    from trace_store.trajectories.trail_import import trail_folders as trail_folders
+    from trace_store.trajectories.views.view import View as View
 
-__getattr__ = submodules(__name__)
+_HOMES = {
+    "Agent": "state",
+    "Alternative": "events",
+    "Chapter": "reading",
+    "check_confidence": "events",
+    "Event": "events",
+    "Exports": "exports",
+    "Filter": "reading",
+    "Followed": "tasks.handle",
+    "install_hooks": "git_hooks",
+    "Place": "tasks.record",
+    "read_retrospective": "retrospective",
+    "Recorded": "recording",
+    "Recording": "handle",
+    "Refreshed": "tasks.handle",
+    "run_hook": "git_hooks",
+    "SavedFolder": "exports",
+    "SessionMessage": "reading",
+    "State": "state",
+    "Task": "events",
+    "TaskRecord": "tasks.record",
+    "Tasks": "tasks.handle",
+    "trail_folders": "trail_import",
+    "Trajectories": "handle",
+    "Trajectory": "reading",
+    "uninstall_hooks": "git_hooks",
+    "View": "views.view",
+}
+
+__all__ = [*_HOMES]
+__getattr__ = names(__name__, _HOMES)

@@ -12,7 +12,7 @@ import os
 from trace_store import errors
 from trace_store.files import PROGRAM, Disk, create_file, read_unsized
 from trace_store.frozen import value
-from trace_store.trajectories.git import TRAILER, Git
+from trace_store.trajectories.git import TRAILER, Git, git_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,13 +58,13 @@ class HookChange:
     kept: str = ""
 
 
-def install(
-    git: Git, command: Sequence[str], *, trailer: bool = False, dry_run: bool = False
+def install_hooks(
+    folder: str | Git, command: Sequence[str], *, trailer: bool = False, dry_run: bool = False
 ) -> list[HookChange]:
     """Install or update the hooks, and return what was done to each.
 
     Args:
-        git: the repository of the code.
+        folder: a folder in the git repository of the code, or a `Git` that runs there.
         command: the command line of Trace, with an absolute path.
         trailer: whether to install the hook that adds the trailer to commit messages; if not, it is removed.
         dry_run: only return what would be done.
@@ -74,27 +74,27 @@ def install(
         StateError: the folder is not in a git repository, or git is not installed.
         StorageError: a file or a folder cannot be changed.
     """
-    disk, (folder, is_husky) = Disk(), _folder(git)
+    disk, (place, is_husky) = Disk(), _folder(git_in(folder))
     names = [POST_COMMIT, POST_REWRITE, *([MESSAGE] if trailer else ())]
     scripts = {name: _script(name, command, is_husky=is_husky) for name in names}
-    hooks = [_Hook(disk, os.path.join(folder, name)) for name in names]
+    hooks = [_Hook(disk, os.path.join(place, name)) for name in names]
     for hook in hooks:
         hook.check()
     changes = [hook.install(scripts[os.path.basename(hook.path)], dry_run) for hook in hooks]
     if not trailer:
-        changes += uninstall(git, dry_run=dry_run, names=(MESSAGE,))
+        changes += uninstall_hooks(folder, dry_run=dry_run, names=(MESSAGE,))
     return changes
 
 
-def uninstall(
-    git: Git,
+def uninstall_hooks(
+    folder: str | Git,
     *,
     dry_run: bool = False,
     names: Sequence[str] = (POST_COMMIT, POST_REWRITE, MESSAGE),
 ) -> list[HookChange]:
-    """Remove our hooks, restore the ones from before, and return what was done; raises as `install`."""
-    folder, _ = _folder(git)
-    hooks = [_Hook(Disk(), os.path.join(folder, name)) for name in names]
+    """Remove our hooks, restore the ones from before, and return what was done; raises as `install_hooks`."""
+    place, _ = _folder(git_in(folder))
+    hooks = [_Hook(Disk(), os.path.join(place, name)) for name in names]
     return [change for hook in hooks if (change := hook.uninstall(dry_run)) is not None]
 
 
@@ -186,7 +186,7 @@ def _script(name: str, command: Sequence[str], *, is_husky: bool) -> bytes:
     return os.fsencode(text)
 
 
-def run(
+def run_hook(
     trajectories: Trajectories, hook: str, arguments: Sequence[str], folder: str, stdin: str
 ) -> bool:
     """Run a hook; return whether anything was recorded or written.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.capture import Capture
     from trace_store.trajectories.compact import Compacted
     from trace_store.trajectories.event_search import FoundEvent
-    from trace_store.trajectories.events import Alternative
+    from trace_store.trajectories.events import Alternative, Event
     from trace_store.trajectories.exports import Exports
     from trace_store.trajectories.git import Git
     from trace_store.trajectories.git_notes import NotesReport
@@ -327,9 +327,21 @@ class Recording:
         """Return the named, the current or else the last trajectory, with its events; raises as `find`."""
         return reading.read_trajectory(self._store, self.find(trajectory, ended=True).id)
 
-    def session_messages(self, chapter: Chapter) -> Sequence[SessionMessage]:
-        """Return the messages of the agents' sessions during a chapter, by time."""
-        return trajectories.reading.session_messages(self._store, chapter)
+    def last_events(self, trajectory: str = "", count: int = 5) -> Sequence[Event]:
+        """Return the last events of a trajectory, oldest first, without reading the others."""
+        id_ = self.find(trajectory, ended=True).id
+        return reading.last_events(self._store, id_, count)
+
+    def session_messages(
+        self, chapter: Chapter, *, lines: bool = True, thinking: bool = True
+    ) -> Sequence[SessionMessage]:
+        """Return the messages of the agents' sessions during a chapter, by time.
+
+        Without `lines`, only the thinking in them is returned; without `thinking`, only a line for each.
+        """
+        return trajectories.reading.session_messages(
+            self._store, chapter, lines=lines, thinking=thinking
+        )
 
     def _agent(self, given: str) -> str:
         return given or self._environment.variables(AGENT).get(AGENT, "") or self._author

@@ -63,6 +63,10 @@ class Chapter:
     before: tuple[ObjectId, ...] = ()
     tips: tuple[ObjectId, ...] = ()
 
+    def without(self, *types: str) -> Chapter:
+        """Return the chapter without the events of some types."""
+        return replace(self, events=tuple(e for e in self.events if e.type not in types))
+
 
 @value
 class Trajectory:
@@ -441,8 +445,12 @@ class SessionMessage:
     thinking: str
 
 
-def session_messages(store: Store, chapter: Chapter) -> list[SessionMessage]:
+def session_messages(
+    store: Store, chapter: Chapter, *, lines: bool = True, thinking: bool = True
+) -> list[SessionMessage]:
     """Return the messages that were added to the linked sessions during a chapter, oldest first.
+
+    Without `lines`, only messages with thinking are returned, and without `thinking`, only those with a line.
 
     Missing commits, such as those of a branch that was not fetched, are skipped.
 
@@ -466,7 +474,12 @@ def session_messages(store: Store, chapter: Chapter) -> list[SessionMessage]:
             oid = commit.parents[0] if commit.parents else None
         found += reversed(branch)
     found.sort(key=lambda each: each[1].time)
-    return [message for oid, commit in found for message in _messages_of(store, oid, commit)]
+    messages = (each for oid, commit in found for each in _messages_of(store, oid, commit))
+    wanted = (
+        replace(each, line=each.line if lines else "", thinking=each.thinking if thinking else "")
+        for each in messages
+    )
+    return [each for each in wanted if each.line or each.thinking]
 
 
 def _messages_of(store: Store, oid: ObjectId, commit: Commit) -> list[SessionMessage]:

@@ -103,7 +103,7 @@ def import_files(
     return TrailImport(tuple(importer.file(path, disk) for path in files))
 
 
-def project_folders(folder: str) -> list[str]:
+def trail_folders(folder: str) -> list[str]:
     """Return the folders of a project in which trail keeps its files."""
     return [place for name in FOLDERS if is_folder(place := os.path.join(folder, name))]
 
@@ -111,7 +111,7 @@ def project_folders(folder: str) -> list[str]:
 def _files(path: str, disk: Disk) -> list[str]:
     if not is_folder(path):
         return [path]
-    folders = project_folders(path) or [path]
+    folders = trail_folders(path) or [path]
     found = [file for folder in folders for file in files_in(folder, disk, (SUFFIX,))]
     return [file for file in found if not _is_derived(os.path.basename(file))]
 

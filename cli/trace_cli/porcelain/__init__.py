@@ -9,6 +9,5 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.porcelain import import_ as import_
     from trace_cli.porcelain import in_progress as in_progress
-    from trace_cli.porcelain import location as location
 
 __getattr__ = submodules(__name__)

@@ -59,8 +59,7 @@ def asked_model(invocation: Invocation, repo: Repo) -> HttpModel:
     Raises:
         StateError: there is no model in the settings.
     """
-    settings = llm.settings.read_settings(repo.store.disk, invocation.environment)
-    return llm.http_model.HttpModel(settings)
+    return llm.HttpModel(llm.read_settings(invocation.environment))
 
 
 def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:

@@ -8,13 +8,12 @@ import tempfile
 
 from trace_cli.arguments import ANY, COMMAND, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.common import JSON, entry_of, opened
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
 from trace_cli.subcommands import Group
-from trace_store import errors, history, providers, repo
-from trace_store.context.content import message_line
+from trace_store import errors, repo
 from trace_store.history.bisect import BAD, COMMITS, GOOD, SKIP
 from trace_store.providers import FORMATS
 
@@ -190,7 +189,7 @@ class _Trial:
             StateError: the command cannot be run, or was killed.
         """
         if self._last is None or self._last[0] is not context:
-            data = providers.wire.to_bytes(context.render(self._form).request)
+            data = context.render(self._form).to_bytes()
             self._last = context, data
         code = self._once(self._last[1])
         return None if code == SKIPS else not code
@@ -267,12 +266,10 @@ def _say(
 def _described(here: Repo, search: OngoingBisection, point: str) -> str:
     """Return a line about a point."""
     if search.state.kind == COMMITS:
-        commit = here.get(point)
-        said = history.summary.summary(here.store, commit, 80)
-        return f"{point[:12]}  {one_line(said, 120)}"
+        return f"{point[:12]}  {one_line(entry_of(here, point).summary(80), 120)}"
     message = here.compile(search.state.commit).messages[int(point) - 1]
-    said = "" if message.ghost else message_line(message.stored, here.store.objects.read, 80)
-    return f"{point} messages, the last of them {message.address}  {one_line(said, 120)}"
+    said = one_line(message.summary(80), 120)
+    return f"{point} messages, the last of them {message.address}  {said}"
 
 
 def _runs(told: Verdict) -> str:

@@ -18,15 +18,10 @@ from trace_cli.render.tables import (
     table,
     terminal_width,
 )
-from trace_store import errors
-from trace_store.context.content import message_line, wording_at
-from trace_store.context.snippet import snippet_in
-from trace_store.objects.address import BIRTH_BYTES, Address
-from trace_store.objects.codec import COMMIT, kind_of
-from trace_store.oid import ObjectId, is_prefix
+from trace_store import ObjectId, errors
+from trace_store.objects.address import BIRTH_BYTES
 from trace_store.refs.names import TRASH
 from trace_store.repo import records
-from trace_store.revision import resolve, resolve_address, resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +31,6 @@ if TYPE_CHECKING:
     from trace_store.history.blame import Blame
     from trace_store.history.whohas import VersionHolders
     from trace_store.repo.repository import Repo
-    from trace_store.store.handle import Store
 
 
 ROOMY = 140
@@ -64,22 +58,13 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
     """
     with opened(invocation) as repo:
         invocation.page()
-        store = repo.store
-        resolve_commit(store, revision)  # a branch without a commit has no context
-        asked = resolve_address(store, address) if address else None
-        found: Iterable[Blame] = repo.blame(revision)
-        if asked is not None:
-            found = [each for each in found if each.message.address == asked]
-            if not found:
-                raise errors.MessageNotFoundError(
-                    f"{short_address(asked)} is not in the context of {revision[:80]}",
-                    address=asked,
-                )
+        repo.resolve(revision)  # a branch without a commit has no context
+        found = repo.blame(revision, address=address or None)
         if as_json:
             for each in found:
                 write_record(invocation, records.blame(each))
             return
-        for line in _blame_lines(invocation, [_blame_row(store, each) for each in found]):
+        for line in _blame_lines(invocation, [_blame_row(each) for each in found]):
             invocation.line(line)
 
 
@@ -118,9 +103,8 @@ def _narrow(row: Sequence[str]) -> tuple[str, ...]:
     return address, time[5:], author, fit(branch, 16), role, tools, fit(names, 10), text
 
 
-def _blame_row(store: Store, each: Blame) -> tuple[str, ...]:
+def _blame_row(each: Blame) -> tuple[str, ...]:
     message = each.message
-    text = "" if message.ghost else message_line(message.stored, store.objects.read, 60)
     return (
         short_address(message.address),
         date(each.made.time)[:16],
@@ -131,7 +115,7 @@ def _blame_row(store: Store, each: Blame) -> tuple[str, ...]:
         ", ".join(
             f"{one_line(change.operation, 20)} {change.commit.short(8)}" for change in each.changes
         ),
-        one_line(text.partition(": ")[2], 60),
+        one_line(message.summary(60).partition(": ")[2], 60),
     )
 
 
@@ -154,64 +138,50 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
     if not what:
         raise usage_error("WHAT is empty")
     with opened(invocation) as repo:
-        named = None if as_text else _named(repo.store, what)
-        commit: list[str] = []
-        found: list[VersionHolders] = []
-        if isinstance(named, ObjectId) and _is_commit(repo.store, named):
-            commit = repo.branches.containing(named)
-            for name in commit:
-                if as_json:
-                    write_record(invocation, {"ref": name})
-                elif trash or not name.startswith(TRASH):
-                    invocation.line(safe(name))
-            _show_left_out(invocation, [] if trash or as_json else commit, "")
-        else:
-            found = repo.branches.whohas(named or what, is_text=named is None)
+        oid = None if as_text else _object(repo, what)
+        refs = None if oid is None else _refs_with(repo, oid)
+        for name in refs or ():
+            if as_json:
+                write_record(invocation, {"ref": name})
+            elif trash or not name.startswith(TRASH):
+                invocation.line(safe(name))
+        _show_left_out(invocation, [] if trash or as_json else refs or [], "")
+        found = [] if refs is not None else repo.branches.whohas(oid or what, is_text=as_text)
         for each in found:
             if as_json:
                 write_record(invocation, records.found(each))
             else:
-                _show_found(invocation, repo, each, "" if named else what, trash=trash)
-        if not commit and not found:
+                _show_found(invocation, each, trash=trash)
+        if not refs and not found:
             raise errors.NotFoundError(f"no ref contains {one_line(what, 80)!r}")
 
 
-def _named(store: Store, what: str) -> Address | ObjectId | None:
-    """Return the message or object that a text names, or None."""
+def _object(repo: Repo, what: str) -> ObjectId | None:
+    """Return the object whose id starts with a text, or None."""
     try:
-        return resolve_address(store, what)
-    except (errors.NotFoundError, errors.InvalidInputError):
-        pass
-    try:
-        return resolve(store, what) if is_prefix(what) else None
+        return repo.resolve(what) if ObjectId.is_prefix(what) else None
     except errors.NotFoundError:
         return None
 
 
-def _is_commit(store: Store, oid: ObjectId) -> bool:
-    return kind_of(store.objects.read(oid)) == COMMIT
+def _refs_with(repo: Repo, oid: ObjectId) -> list[str] | None:
+    """Return the refs whose history contains a commit; None for another object."""
+    try:
+        return repo.branches.containing(oid)
+    except errors.RevisionNotFoundError:
+        return None
 
 
-def _show_found(
-    invocation: Invocation,
-    repo: Repo,
-    found: VersionHolders,
-    text: str,
-    *,
-    trash: bool,
-) -> None:
-    """Show a version and the refs with it; `text` is the search text, or ""."""
-    wording, store = found.wording, repo.store
-    parts = wording_at(wording.place, repo.contexts.read_commit)
+def _show_found(invocation: Invocation, found: VersionHolders, *, trash: bool) -> None:
+    """Show a version and the refs with it."""
+    wording = found.wording
     where = paint(invocation, short_address(wording.address), "yellow")
-    oid = ObjectId(wording.place[0])
+    oid = wording.place[0]
     stands = "" if wording.address.birth == oid[:BIRTH_BYTES] else f"  in {oid.short()}"
-    line = one_line(
-        message_line({"role": wording.role, "parts": parts}, store.objects.read, 100), 120
-    )
+    line = one_line(found.summary(100), 120)
     invocation.line(f"{where}{stands}  {line}")
-    hit = snippet_in(parts, text, store.objects.read) if text else None
-    if text and hit is None:
+    hit = found.snippet()
+    if found.text and hit is None:
         invocation.line(
             paint(invocation, "    in data beside its text, such as a signature", "dim")
         )

@@ -7,23 +7,23 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import (
     JSON,
     QUIET,
+    entry_of,
     finish,
     opened,
 )
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, date, fit, table, terminal_width
-from trace_store import errors, history
-from trace_store.objects.commit import read_commit
+from trace_store import errors
 from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from trace_cli.runtime import Invocation
     from trace_store.history.branches import Branch, DeletedRef, Tracking
+    from trace_store.oid import ObjectId
     from trace_store.repo.repository import Repo
     from trace_store.store.handle import Store
 
@@ -213,12 +213,12 @@ def _list(
     styles: list[tuple[str, ...]] = []
     narrow = verbose and 0 < terminal_width(invocation) < ROOMY
     if head.ref is None and head.oid is not None and not (patterns or related):
-        told = _said(store, head.oid, verbose, narrow)
+        told = _said(repo, head.oid, verbose, narrow)
         rows.append(("*", "(HEAD detached)", head.oid.short(), "", told))
         styles.append(("", "red", "yellow", "", ""))
     for each in found:
         mark = "*" if each.is_current else ""
-        told = _said(store, each.oid, verbose, narrow)
+        told = _said(repo, each.oid, verbose, narrow)
         name = fit(safe(each.name), NAME_WIDTH) if narrow else safe(each.name)
         rows.append((mark, name, each.oid.short(), _compared(each), told))
         styles.append(("", "green" if each.is_current else "", "yellow", "cyan", ""))
@@ -231,15 +231,15 @@ def _list(
         invocation.note(f"note: HEAD is on {name}, which has no commit yet")
 
 
-def _said(store: Store, oid: Any, verbose: bool, narrow: bool) -> str:
+def _said(repo: Repo, oid: ObjectId, verbose: bool, narrow: bool) -> str:
     if not verbose:
         return ""
     try:
-        commit = read_commit(oid, store.objects.read)
+        entry = entry_of(repo, oid)
     except errors.TraceError:
         return "(not here)"
-    when = "" if narrow else f"{date(commit.time)[:16]}  "
-    return f"{when}{one_line(history.summary.summary(store, commit), SUMMARY_WIDTH)}"
+    when = "" if narrow else f"{date(entry.time)[:16]}  "
+    return f"{when}{one_line(entry.summary(), SUMMARY_WIDTH)}"
 
 
 def _compared(each: Branch) -> str:

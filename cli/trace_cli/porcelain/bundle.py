@@ -11,7 +11,7 @@ from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint, size
 from trace_cli.subcommands import Group
 from trace_store import Repo, repo
-from trace_store.bundles import ingest as outcomes
+from trace_store.bundles.ingest import BEHIND, CREATED, DIVERGED, FORWARDED, KEPT, UNCHANGED
 from trace_store.errors import (
     ConflictError,
     RepositoryNotFoundError,
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 STREAM = "-"
 _OUTCOME_TEXTS = {
-    outcomes.CREATED: ("created", "green"),
-    outcomes.FORWARDED: ("fast-forwarded", "green"),
-    outcomes.UNCHANGED: ("unchanged", "dim"),
-    outcomes.BEHIND: ("unchanged: it is ahead of the bundle", "dim"),
-    outcomes.DIVERGED: ("diverged: it has two tips now", "yellow"),
-    outcomes.KEPT: ("kept: it differs here", "yellow"),
+    CREATED: ("created", "green"),
+    FORWARDED: ("fast-forwarded", "green"),
+    UNCHANGED: ("unchanged", "dim"),
+    BEHIND: ("unchanged: it is ahead of the bundle", "dim"),
+    DIVERGED: ("diverged: it has two tips now", "yellow"),
+    KEPT: ("kept: it differs here", "yellow"),
 }
 
 FILE = Argument("FILE", "file", "The bundle; - reads standard input")
@@ -206,7 +206,7 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
         write_record(invocation, repo.maintenance_records.imported_bundle(file, report))
     elif not quiet:
         _show(invocation, file, report)
-    kept = [each.name for each in report.refs if each.outcome == outcomes.KEPT]
+    kept = [each.name for each in report.refs if each.outcome == KEPT]
     if kept:
         raise ConflictError(
             f"{counted(len(kept), 'ref')} of the bundle differ{'s' if len(kept) == 1 else ''}"
@@ -264,7 +264,7 @@ def _short_ref(each: RefOutcome) -> str:
 
 
 def _new_tips(each: RefOutcome) -> str:
-    if each.outcome in (outcomes.UNCHANGED, outcomes.BEHIND):
+    if each.outcome in (UNCHANGED, BEHIND):
         return ""
     return ", " + ", ".join(tip.short() for tip in each.theirs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import trace_store
-from trace_cli import porcelain, render
+from trace_cli import render
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import (
@@ -18,9 +18,7 @@ from trace_cli.porcelain.common import (
 from trace_cli.porcelain.input import argument_text, messages_from, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.tables import counted
-from trace_store import errors
-from trace_store.objects.message import Message
-from trace_store.objects.parts import ToolResult
+from trace_store import Message, ToolResult, errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ def init(invocation: Invocation, *, path: str | None, as_json: bool, quiet: bool
     created = trace_store.Repo.init(
         path or ".", directory=named, environment=invocation.environment
     )
-    directory = created.store.layout.root
+    directory, where = created.store.layout.root, created.maintenance.file_system
     created.store.close()
     if quiet:
         return
@@ -54,7 +52,9 @@ def init(invocation: Invocation, *, path: str | None, as_json: bool, quiet: bool
         render.records.write_record(invocation, {"directory": directory})
     else:
         invocation.line(f"created an empty repository in {safe(directory)}")
-    porcelain.location.tell_where(invocation, directory)
+    if not where.locks:
+        told = f"{safe(directory)} is on {safe(where.name)}: {where.note}"
+        invocation.note(f"note: {told}; let one machine write at a time")
 
 
 RESULT = "--json is about the input; --result-json prints the result as JSON"

@@ -7,11 +7,8 @@ from trace_cli import porcelain, render
 from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
-from trace_store import context, errors, maintenance
-from trace_store import secrets as secret_files
+from trace_store import Store, context, errors, maintenance
 from trace_store.refs.names import FILES, TRASH
-from trace_store.store.discovery import find
-from trace_store.store.handle import Store, lacks_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +17,8 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.files import Disk
     from trace_store.history.draft import CommitResult
+    from trace_store.history.log import LogEntry
+    from trace_store.oid import ObjectId
     from trace_store.refs.rewind_guard import Change
     from trace_store.repo.repository import Repo
     from trace_store.secrets.guard import Guard
@@ -65,14 +64,14 @@ def opened_store(
     Raises:
         RepositoryNotFoundError: there is no repository here.
     """
-    where = find(
+    where = Store.find(
         invocation.folder, invocation.environment, explicit=invocation.directory, damaged=damaged
     )
-    store = maintenance.repair_files.open_damaged(where) if damaged else Store.open(where)
+    store = maintenance.open_damaged(where) if damaged else Store.open(where)
     if invocation.interactive:
         store.journal.lock_waiter = _TerminalLockWaiter(invocation)
     try:
-        lacks = lacks_files(store)
+        lacks = store.lacks_files()
         if hurried and not lacks:
             return store
         moved = store.refs.moved_by_git()
@@ -99,7 +98,7 @@ class _TerminalLockWaiter:
     def lock(self, disk: Disk, fd: int, path: str) -> None:
         """Take the exclusive lock of an open file; wait as long as necessary."""
         if not disk.lock(fd, blocking=False):
-            maintenance.lock_wait.lock_patiently(disk, fd, path, self)
+            maintenance.lock_patiently(disk, fd, path, self)
 
     def tell(self, holder: object) -> None:
         """Print the holder of the lock."""
@@ -163,10 +162,16 @@ def is_revision(repo: Repo, text: str) -> bool:
     return True
 
 
+def entry_of(repo: Repo, revision: str | ObjectId) -> LogEntry:
+    """Return one commit as the log shows it."""
+    [entry] = repo.log(revision, limit=1)
+    return entry
+
+
 def finish(invocation: Invocation, repo: Repo, *, seals: bool = True) -> None:
     """Seal, to make commits visible to git; without `seals` only if a seal is due."""
     if not seals:
-        maintenance.schedule.seal_if_due_by_age(repo.store)
+        maintenance.seal_if_due_by_age(repo.store)
         return
     try:
         repo.seal()
@@ -248,7 +253,7 @@ def tell_secrets(invocation: Invocation, found: Mapping[str, int], guard: Guard)
     """Report the secrets found by kind, and whether they were replaced."""
     if found:
         kinds = ", ".join(f"{rule} {count:,}" for rule, count in found.items())
-        became = "replaced" if guard.mode == secret_files.REDACT else "found, but not replaced"
+        became = "replaced" if guard.redacts else "found, but not replaced"
         invocation.note(f"{counted(sum(found.values()), 'secret')} {became} ({kinds})")
 
 
@@ -264,7 +269,7 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
 
     Returns True if there were any.
     """
-    found = maintenance.second_copies.restore_missing(store)
+    found = maintenance.restore_missing(store)
     if found:
         what = [counted(len(found.packs), "pack")] if found.packs else []
         what += [safe(name) for name, _ in found.tips[:SHOWN_REFS]]
@@ -276,7 +281,7 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
 
 def _show_intact(invocation: Invocation, store: Store) -> None:
     """Read incomplete branches at their newest complete state, and report them."""
-    for gap in maintenance.repair.gaps(store):
+    for gap in maintenance.gaps(store):
         shown = "no earlier state is complete"
         if gap.whole is not None:
             store.refs.substitutes[gap.ref] = gap.whole
@@ -302,7 +307,7 @@ def tell_unknown_model(invocation: Invocation, model: str) -> None:
     """Report that a model is unknown, and suggest the closest name."""
     if not model:
         return
-    near = context.tokens.models.nearest_model(model)
+    near = context.nearest_model(model)
     if near is not None:
         meant = f"; did you mean {near!r}?" if near else ""
         invocation.note(

@@ -19,9 +19,8 @@ from trace_cli.render.tables import (
     weight,
 )
 from trace_cli.runtime import Invocation
-from trace_store import errors, providers, repo
-from trace_store.context.content import call_line, result_line
-from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store import Opaque, Reasoning, Text, ToolCall, ToolResult, errors, repo
+from trace_store.context import call_line, result_line
 from trace_store.providers import FORMATS
 
 TYPE_CHECKING = False
@@ -219,11 +218,12 @@ def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
     """Report repairs: all faults, and the first few adaptations of each kind."""
     told: dict[str, int] = {}
     for repair in rendered.repairs:
-        told[repair.code] = told.get(repair.code, 0) + 1
-        if repair.code in providers.rendering.FAULTS or told[repair.code] <= TOLD_ADAPTATIONS:
+        if not repair.is_fault:
+            told[repair.code] = told.get(repair.code, 0) + 1
+        if repair.is_fault or told[repair.code] <= TOLD_ADAPTATIONS:
             invocation.note(f"note: {one_line(repair.where)}: {one_line(repair.detail)}")
     for code, count in sorted(told.items()):
-        if code not in providers.rendering.FAULTS and count > TOLD_ADAPTATIONS:
+        if count > TOLD_ADAPTATIONS:
             more = f"{count - TOLD_ADAPTATIONS:,} more {code}"
             invocation.note(f"note: {more} (with --json, all of them)")
 

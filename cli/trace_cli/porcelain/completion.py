@@ -12,16 +12,11 @@ from shlex import quote
 from typer._completion_shared import get_completion_script
 
 from trace_cli.arguments import Argument, takes
+from trace_cli.porcelain.common import entry_of
 from trace_cli.render.escape import one_line
-from trace_store.context.content import message_line
-from trace_store.environment import Environment
+from trace_store import Environment, Repo, Store
 from trace_store.errors import TraceError
-from trace_store.objects.commit import read_commit
-from trace_store.objects.operations import added_messages
 from trace_store.providers import FORMATS
-from trace_store.revision import resolve_commit
-from trace_store.store.discovery import find
-from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,17 +93,18 @@ def addresses(incomplete: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     try:
         with _opened() as store:
-            read = store.objects.read
-            oid = resolve_commit(store, "HEAD")
+            repo, revision = Repo(store, environment=Environment.read()), "HEAD"
             for _ in range(MAXIMUM_COMMITS):
-                commit = read_commit(oid, read)
-                for address, stored in reversed(list(added_messages(commit, oid))):
-                    if str(address).startswith(incomplete):
-                        line = message_line(stored, read, SHOWN_CHARACTERS)
-                        found.append((str(address), one_line(line).translate(_HARMLESS)))
-                if len(found) >= MAXIMUM_ADDRESSES or not commit.parents:
+                entry = entry_of(repo, revision)
+                if any(str(each).startswith(incomplete) for each in entry.addresses):
+                    found += [
+                        (str(address), one_line(line).translate(_HARMLESS))
+                        for address, line in reversed(entry.message_lines(SHOWN_CHARACTERS))
+                        if str(address).startswith(incomplete)
+                    ]
+                if len(found) >= MAXIMUM_ADDRESSES or not entry.parents:
                     break
-                oid = commit.parents[0]
+                revision = str(entry.parents[0])
     except (TraceError, OSError):
         return []
     return found[:MAXIMUM_ADDRESSES]
@@ -145,7 +141,7 @@ def _shown(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _opened() -> Store:
-    return Store.open(find(os.getcwd(), Environment.read()))
+    return Store.open(Store.find(os.getcwd(), Environment.read()))
 
 
 renderers = one_of(FORMATS)

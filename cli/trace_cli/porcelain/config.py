@@ -7,10 +7,8 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened_store
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
-from trace_store import errors, llm
+from trace_store import context, errors, llm
 from trace_store.config import KNOWN_KEYS
-from trace_store.context import tokens
-from trace_store.files import Disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,9 +72,8 @@ def config(
             _list(invocation, dict(settings.items()), as_json)
         elif unset or value is not None:
             if key == "tokenizer" and value is not None:
-                tokens.tokenizer.get_tokenizer(
-                    value
-                )  # checked here, since the configuration cannot import the tokenizers
+                # checked here, since the configuration cannot import the tokenizers
+                context.get_tokenizer(value)
             settings.set(key, None if unset else value)
         else:
             found = settings.get(key)
@@ -98,7 +95,7 @@ def _list(invocation: Invocation, settings: dict[str, object], as_json: bool) ->
 
 def _model(invocation: Invocation, key: str, value: str | None, unset: bool, as_json: bool) -> None:
     """Show or change the user's model settings; the key is never shown."""
-    disk, environment = Disk(), invocation.environment
+    environment = invocation.environment
     if not key and (unset or value is not None):
         raise usage_error("give one of the model settings", _model_keys())
     if unset or value is not None:
@@ -109,13 +106,13 @@ def _model(invocation: Invocation, key: str, value: str | None, unset: bool, as_
             )
         if key == "key" and value is not None:
             value = invocation.read("-").decode("utf-8", "replace")
-        llm.settings.set_setting(disk, environment, key, value)
+        llm.set_setting(environment, key, value)
         return
-    kept = llm.settings.read_settings_file(disk, environment)
-    if key and key not in llm.settings.KEYS:
+    kept = llm.read_settings_file(environment)
+    if key and key not in llm.KEYS:
         raise errors.NotFoundError(f"there is no setting 'model.{key}'", hint=_model_keys())
     shown: dict[str, object] = {
-        f"{MODEL}.{name}": (as_json or "set") if isinstance(each, llm.settings.Secret) else each
+        f"{MODEL}.{name}": (as_json or "set") if isinstance(each, llm.Secret) else each
         for name, each in kept.items()
         if key in ("", name)
     }
@@ -129,7 +126,7 @@ def _model(invocation: Invocation, key: str, value: str | None, unset: bool, as_
 
 
 def _model_keys() -> str:
-    return f"settings: {', '.join(f'{MODEL}.{name}' for name in llm.settings.KEYS)}"
+    return f"settings: {', '.join(f'{MODEL}.{name}' for name in llm.KEYS)}"
 
 
 def _known() -> str:

@@ -17,10 +17,9 @@ from trace_cli.failures import usage_error
 from trace_cli.render.escape import safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import paint
+from trace_store import Repo, ToolResult
 from trace_store.errors import StorageError
 from trace_store.layout import DIRECTORY_NAME
-from trace_store.objects.parts import ToolResult
-from trace_store.repo.repository import Repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, TARGETS, recorded
 from trace_cli.porcelain.input import argument_text, single_message, text_from
 from trace_cli.render.tables import counted
-from trace_store import errors
+from trace_store import ToolResult, errors
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
-from trace_store.objects.parts import ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

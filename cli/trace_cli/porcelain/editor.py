@@ -10,7 +10,6 @@ import os
 from trace_cli.failures import usage_error
 from trace_cli.render.records import short_address
 from trace_store import errors
-from trace_store.files import replace_file
 from trace_store.ident import count_of, is_count
 
 TYPE_CHECKING = False
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.merge.conflicts import Conflict
-    from trace_store.store.handle import Store
 
 OPENING, MIDDLE, CLOSING = "<<<<<<< ours", "=======", ">>>>>>> theirs"
 
@@ -59,18 +57,6 @@ def edited(
             raise usage_error(f"the editor exited with code {done.returncode}; nothing was changed")
         with open(path, encoding="utf-8", errors="surrogatepass") as file:
             return file.read()
-
-
-def keep_typed(store: Store, text: str, name: str) -> str:
-    """Save a typed text that could not be used in the local folder; return its path.
-
-    Raises:
-        StorageError: the file cannot be written.
-    """
-    path = os.path.join(store.layout.local_dir, name)
-    data = text.encode("utf-8", "surrogatepass")
-    replace_file(store.disk, path, data, scratch=store.layout.tmp_dir)
-    return os.path.relpath(path)
 
 
 def settle_in_editor(invocation: Invocation, found: Sequence[Conflict], which: str) -> str:

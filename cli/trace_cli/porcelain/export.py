@@ -19,7 +19,8 @@ from trace_store.errors import (
     RevisionNotFoundError,
     TraceError,
 )
-from trace_store.exporters.registry import FORMS, writer_names
+from trace_store.exporters import writer_names
+from trace_store.exporters.registry import FORMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

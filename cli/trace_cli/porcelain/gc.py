@@ -9,8 +9,7 @@ from trace_cli.porcelain.seal import QUIET
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, size, table
-from trace_store import errors
-from trace_store.frozen import fields
+from trace_store import errors, repo
 from trace_store.repo.maintenance import GRACE_DAYS
 
 TYPE_CHECKING = False
@@ -188,7 +187,8 @@ def _collected(
         )
         report = collect(here.maintenance, progress.tell)
     if as_json:
-        _record(invocation, report, expiry, dry_run)
+        record = repo.maintenance_records.gc(report, expiry, dry_run=dry_run)
+        write_record(invocation, record)
     elif dry_run and not quiet:
         _tell_plan(invocation, report, expiry)
     if as_json or dry_run or quiet:
@@ -196,18 +196,6 @@ def _collected(
     _tell_expired(invocation, expiry)
     _tell_taken(invocation, report)
     return report
-
-
-def _record(invocation: Invocation, report: GcReport, expiry: ExpiryReport, dry_run: bool) -> None:
-    found = {name: getattr(report, name) for name in fields(report)}
-    trash = {
-        "expired": [{"ref": each.ref, "rule": rule} for each, rule in expiry.expired],
-        "expired_bytes": expiry.freed.disk,
-        "kept": [{"ref": each.ref, "reason": reason} for each, reason in expiry.kept],
-    }
-    write_record(
-        invocation, {"dry_run": dry_run, **found, "damaged": list(report.damaged), **trash}
-    )
 
 
 def _tell_plan(invocation: Invocation, report: GcReport, expiry: ExpiryReport) -> None:

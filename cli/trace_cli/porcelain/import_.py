@@ -20,9 +20,10 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, paint, table
-from trace_store.errors import NotFoundError, TraceError, UnreadableInputError
+from trace_store.errors import NotFoundError, UnreadableInputError
+from trace_store.importers import format_names
 from trace_store.importers.discovery import EMPTY
-from trace_store.importers.registry import BUILT_IN, formats
+from trace_store.importers.registry import BUILT_IN
 from trace_store.importers.report import NOT_READ
 
 TYPE_CHECKING = False
@@ -36,12 +37,8 @@ if TYPE_CHECKING:
 
 
 def formats_of(incomplete: str) -> list[str]:
-    """Complete the name of a format; built-in ones only if packages fail to load."""
-    try:
-        names = list(formats())
-    except TraceError:
-        names = [own.NAME for own in BUILT_IN]
-    return [name for name in names if name.startswith(incomplete)]
+    """Complete the name of a format."""
+    return [name for name in format_names() if name.startswith(incomplete)]
 
 
 SHOWN_FOLDERS = 5

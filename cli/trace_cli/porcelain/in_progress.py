@@ -10,10 +10,9 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted, paint
 from trace_store import errors
-from trace_store.context.content import message_line
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
-from trace_store.merge.in_progress import WORDS, required_stop
-from trace_store.repo.in_progress import Stopped
+from trace_store.merge.in_progress import WORDS
+from trace_store.repo import Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,11 +20,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.context.fold import Entry
-    from trace_store.merge.conflicts import Conflict
+    from trace_store.merge.conflicts import Conflict, ConflictMessage
     from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.repo.repository import Repo
-    from trace_store.store.handle import Store
 
 
 WIDTH = 72
@@ -33,7 +30,7 @@ SHOWN_MESSAGES = 3
 _OPTIONS = {OURS: "--ours", THEIRS: "--theirs", BOTH: "--both", TEXT: "TEXT"}
 
 
-def conflict_lines(invocation: Invocation, store: Store, found: Sequence[Conflict]) -> list[str]:
+def conflict_lines(invocation: Invocation, found: Sequence[Conflict]) -> list[str]:
     """Return the lines that list open and resolved conflicts."""
     lines = []
     for conflict in found:
@@ -48,20 +45,16 @@ def conflict_lines(invocation: Invocation, store: Store, found: Sequence[Conflic
         lines.append(f"{head}  {conflict.meaning}")
         for side, entries in (("ours", conflict.ours), ("theirs", conflict.theirs)):
             for entry in entries[:SHOWN_MESSAGES]:
-                lines.append(f"     {side:6}  {_state(entry)}{entry_line(store, entry)}")
+                lines.append(
+                    f"     {side:6}  {_state(entry)}{one_line(entry.summary(WIDTH), WIDTH)}"
+                )
             if len(entries) > SHOWN_MESSAGES:
                 more = counted(len(entries) - SHOWN_MESSAGES, "more message")
                 lines.append(f"             and {more}")
     return lines
 
 
-def entry_line(store: Store, entry: Entry) -> str:
-    """Return the current version of a message on one line."""
-    stored = {**entry.message, "parts": entry.parts}
-    return one_line(message_line(stored, store.objects.read, WIDTH), WIDTH)
-
-
-def _state(entry: Entry) -> str:
+def _state(entry: ConflictMessage) -> str:
     marks = [entry.hidden] if entry.hidden else []
     if entry.priority != "normal":
         marks.append(entry.priority)
@@ -131,7 +124,7 @@ class Run:
         self,
         begin: Callable[[Repo], Any],
         record: Callable[[Any], list[dict[str, Any]]],
-        tell: Callable[[Store, Any], None],
+        tell: Callable[[Repo, Any], None],
         message: str = "",
         judge: bool = False,
         drop_pinned: bool = False,
@@ -175,9 +168,9 @@ class Run:
                 for each in record(found):
                     write_record(invocation, each)
             else:
-                tell(repo.store, found)
+                tell(repo, found)
                 if stopped:
-                    for line in conflict_lines(invocation, repo.store, found.conflicts):
+                    for line in conflict_lines(invocation, found.conflicts):
                         invocation.line(line)
             if stopped:
                 raise _stopped(self._kind, found.conflicts)
@@ -201,11 +194,7 @@ def waiting(repo: Repo, kind: str = "") -> Stopped:
     Raises:
         StateError: there is none, or it is of another kind.
     """
-    found = repo.in_progress
-    if found is None or (kind and found.kind not in ("", kind)):
-        required_stop(repo.store, kind)
-    assert found is not None
-    return found
+    return repo.branches.stopped(kind)
 
 
 def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:

@@ -6,9 +6,8 @@ Rule: an error names file, line and column.
 from __future__ import annotations
 
 from trace_cli.failures import usage_error
-from trace_store import errors, providers
+from trace_store import Message, errors, providers
 from trace_store.ident import count_of, is_count
-from trace_store.objects.message import Message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def messages_from(invocation: Invocation, path: str) -> list[Message]:
         UnreadableInputError: the file is not JSON; the message names line and column.
         InvalidMessageError: a message has an unknown format or role.
     """
-    return providers.documents.parse_messages(_decoded(invocation.read(path), _name(path)))
+    return providers.parse_messages(_decoded(invocation.read(path), _name(path)))
 
 
 def single_message(text: str) -> Message:
@@ -114,7 +113,7 @@ def single_message(text: str) -> Message:
     )
     if is_parts:
         text = json.dumps({"role": "user", "parts": given})
-    messages = providers.documents.parse_messages(text)
+    messages = providers.parse_messages(text)
     if len(messages) != 1:
         raise errors.UnreadableInputError(f"expected one message, not {len(messages)}")
     return messages[0]

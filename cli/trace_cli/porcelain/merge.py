@@ -12,7 +12,6 @@ from trace_cli.porcelain.input import argument_text, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number
-from trace_store import merge as merging
 from trace_store import repo
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
 from trace_store.merge.in_progress import MERGE
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from trace_store.merge.result import Merge
     from trace_store.repo.in_progress import Stopped
     from trace_store.repo.repository import Repo
-    from trace_store.store.handle import Store
 
 
 @takes(
@@ -102,9 +100,9 @@ def merge(
     if favour and strategy in (OURS, THEIRS):
         raise usage_error(f"--favour has no effect with --strategy {strategy}")
 
-    def begin(repo: Repo) -> Merge | Stopped:
+    def begin(here: Repo) -> Merge | Stopped:
         ask = reviewed(invocation, strategy, review=review, no_review=no_review)
-        return repo.merge(
+        return here.merge(
             revision or "",
             strategy=strategy,
             favour=favour,
@@ -112,11 +110,11 @@ def merge(
             squash=squash,
             unrelated=unrelated,
             message=message,
-            model=asked_model(invocation, repo) if strategy == SEMANTIC else None,
+            model=asked_model(invocation, here) if strategy == SEMANTIC else None,
             review=ask,
         )
 
-    def tell(store: Store, found: Merge) -> None:
+    def tell(here: Repo, found: Merge) -> None:
         if found.outcome != STOPPED and not quiet:
             invocation.line(_line(invocation, found, skipped=skip))
 
@@ -187,10 +185,10 @@ def resolve(
     if len(said) > 1:
         raise usage_error("choose one resolution")
     with opened(invocation, quiet=quiet) as here:
-        stop, store = waiting(here), here.store
+        stop = waiting(here)
         met = sorted([*stop.conflicts, *stop.settled], key=lambda each: each.number)
         if which not in ("", "all") and not said:
-            met = [merging.resolve.find_conflict(met, which)]
+            met = [stop.conflict(which)]
         if said:
             if edit:
                 typed = settle_in_editor(invocation, met, which)
@@ -209,7 +207,7 @@ def resolve(
             }
             write_record(invocation, record)
         elif not quiet:
-            for line in conflict_lines(invocation, store, met):
+            for line in conflict_lines(invocation, met):
                 invocation.line(line)
             if not open_ and (said or not which):
                 kind = stop.kind

@@ -10,7 +10,6 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.subcommands import Group
 from trace_store import errors, llm
-from trace_store.files import Disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ QUESTION = "Answer with the one word: ready"
 @takes(JSON)
 def model(invocation: Invocation, *, as_json: bool) -> None:
     """Show which model is asked when no subcommand is given."""
-    settings = llm.settings.read_settings(Disk(), invocation.environment)
+    settings = llm.read_settings(invocation.environment)
     record: dict[str, object] = {
         "name": settings.name,
         "api": settings.api,
@@ -56,8 +55,8 @@ def test(invocation: Invocation, *, prompt: str, stream: bool, as_json: bool) ->
 
     This needs no repository and writes nothing.
     """
-    settings = llm.settings.read_settings(Disk(), invocation.environment)
-    asked = llm.http_model.HttpModel(settings)
+    settings = llm.read_settings(invocation.environment)
+    asked = llm.HttpModel(settings)
     pieces = stream and not as_json
 
     def heard(piece: str) -> None:
@@ -65,7 +64,7 @@ def test(invocation: Invocation, *, prompt: str, stream: bool, as_json: bool) ->
         invocation.flush()
 
     start = time.monotonic()
-    question = llm.contract.Prompt((("user", prompt),))
+    question = llm.Prompt((("user", prompt),))
     try:
         answer = asked(question, heard=heard if pieces else None)
     except errors.ModelError as error:

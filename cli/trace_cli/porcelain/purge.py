@@ -11,7 +11,6 @@ from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
 from trace_store import repo
 from trace_store.maintenance.verify_purged import ENCODINGS
-from trace_store.objects.content import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,9 +128,9 @@ def purge(
     return EXIT_INVALID if unproven or report.left or report.damaged else EXIT_OK
 
 
-def _texts(invocation: Invocation, path: str | None, text: str | None) -> list[str]:
+def _texts(invocation: Invocation, path: str | None, text: str | None) -> list[str | bytes]:
     """Return the texts to search for."""
-    found = []
+    found: list[str | bytes] = []
     if text is not None:
         invocation.note(
             "note: the shell may keep the text in its history; use --match-file instead"
@@ -142,7 +141,7 @@ def _texts(invocation: Invocation, path: str | None, text: str | None) -> list[s
 
         found.append(getpass("text to purge (not shown): "))
     elif path is not None:
-        found.append(text_of(invocation.read(path)).removesuffix("\n").removesuffix("\r"))
+        found.append(invocation.read(path).removesuffix(b"\n").removesuffix(b"\r"))
     return found
 
 

@@ -2,103 +2,68 @@
 
 from __future__ import annotations
 
+import os
+
 from trace_cli.arguments import ANY, OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model
-from trace_cli.porcelain.common import JSON, QUIET, SECRETS
-from trace_cli.porcelain.editor import edited, keep_typed
+from trace_cli.porcelain.common import JSON, QUIET, SECRETS, entry_of
+from trace_cli.porcelain.editor import edited
 from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, Run, warn
 from trace_cli.porcelain.input import text_from
-from trace_cli.render.escape import safe
+from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
-from trace_store import context, errors, history, repo
-from trace_store.context.content import message_line
-from trace_store.merge import todo
+from trace_store import errors, repo
 from trace_store.merge.in_progress import CHERRY_PICK, REBASE
 from trace_store.merge.result import UP_TO_DATE
-from trace_store.objects import operations as ops
-from trace_store.objects.commit import read_commit
+from trace_store.merge.todo import ACTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from trace_cli.runtime import Invocation
     from trace_store.merge.result import Rewrite
-    from trace_store.merge.todo import Step
-    from trace_store.oid import ObjectId
+    from trace_store.merge.todo import Step, Todo
     from trace_store.repo.in_progress import Stopped
     from trace_store.repo.repository import Repo
-    from trace_store.store.handle import Store
 
 
-def printed(store: Store, steps: Sequence[Step]) -> Iterable[str]:
-    """Return the lines of a to-do list."""
-    return map(safe, todo.written(steps, lambda oid: say(store, oid)).splitlines())
-
-
-def step_record(store: Store, step: Step) -> dict[str, str]:
-    """Return a step as JSON."""
-    return {"action": step.action, "commit": str(step.oid), "summary": say(store, step.oid)}
-
-
-def planned(
-    invocation: Invocation, store: Store, steps: Sequence[Step], file: str | None
-) -> Sequence[Step]:
+def planned(invocation: Invocation, here: Repo, steps: Todo, file: str | None) -> Sequence[Step]:
     """Read the to-do list from a file, or let the user edit it.
 
     Raises:
         InvalidInputError: a line is invalid. An edited list is saved, and the hint names the file.
     """
-    known = [step.oid for step in steps]
     if file is not None:
-        return todo.read(text_from(invocation, file), known)
+        return steps.read(text_from(invocation, file))
     if not steps:
         return steps
-    written = todo.written(steps, lambda oid: say(store, oid))
     editor = invocation.environment.list_editor
     otherwise = "use --todo FILE; --print-todo prints a list to start from"
-    text = edited(invocation, written, "todo", otherwise, editor)
-    if not todo.lines(text):
+    text = edited(invocation, steps.text, "todo", otherwise, editor)
+    if not steps.lines(text):
         raise usage_error(
             "the to-do list is empty; nothing was changed", "`drop ID` drops a commit"
         )
     try:
-        found = todo.read(text, known)
+        steps.read(text)
     except errors.InvalidInputError as error:
-        kept = keep_typed(store, text, "todo")
-        hint = f"the list is saved; fix it, then use --todo {kept} in place of -i"
-        words = ", ".join(todo.ACTIONS)
+        kept = here.maintenance.keep_text("todo", text)
+        hint = f"the list is saved; fix it, then use --todo {os.path.relpath(kept)} in place of -i"
+        words = ", ".join(ACTIONS)
         raise errors.InvalidInputError(f"{error.message}; actions: {words}", hint=hint) from error
-    return [_reworded(invocation, store, each) for each in found]
+    return steps.read(text, lambda message: _reworded(invocation, message))
 
 
-def say(store: Store, oid: ObjectId) -> str:
-    """Return a commit's summary on one line."""
-    read = store.objects.read
-    commit = read_commit(oid, read)
-    said = history.summary.summary(store, commit, 60)
-    targets = [each for operation in commit.operations for each in ops.targets_of(operation, oid)]
-    if len(targets) == 1 and not commit.message:
-        try:
-            message = context.snapshots.fold_of(store, oid).entry(targets[0]).message
-            said += f" ({message_line(message, read, 40)})"
-        except (errors.NotFoundError, errors.FormatError):
-            pass  # the summary has the address
-    return "".join(c if c.isprintable() else " " for c in said)
-
-
-def _reworded(invocation: Invocation, store: Store, step: Step) -> Step:
-    """Return a step, with its message edited if `reword` gives none."""
-    if step.action != todo.REWORD or step.message not in ("", say(store, step.oid)):
-        return step
-    said = read_commit(step.oid, store.objects.read).message
+def _reworded(invocation: Invocation, message: str) -> str:
+    """Let the user edit the message of a commit."""
     otherwise = "write `reword ID MESSAGE`"
-    message = edited(invocation, f"{said}\n", "message.txt", otherwise).strip()
+    message = edited(invocation, f"{message}\n", "message.txt", otherwise).strip()
     if not message:
         raise usage_error("the message is empty; nothing was changed")
-    return todo.Step(todo.REWORD, step.oid, message)
+    return message
 
 
 JUDGE = Option("--judge", "judge", "Ask the model which messages may have changed their meaning")
@@ -214,12 +179,12 @@ def rebase(
         raise usage_error("--root takes no UPSTREAM")
 
     def begin(here: Repo) -> Rewrite | Stopped | None:
-        def plan(steps: Sequence[Step]) -> Sequence[Step]:
-            return planned(invocation, here.store, steps, todo_file)
+        def plan(steps: Todo) -> Sequence[Step]:
+            return planned(invocation, here, steps, todo_file)
 
         if print_todo:
             steps = here.branches.todo(None if root else upstream or "", onto=onto)
-            _print_todo(invocation, here.store, steps, as_json=as_json)
+            _print_todo(invocation, steps, as_json=as_json)
             return None
         return here.rebase(
             None if root else upstream or "",
@@ -233,15 +198,13 @@ def rebase(
     _carry_out(invocation, run, REBASE, begin, judge=judge, quiet=quiet, drop_pinned=drop_pinned)
 
 
-def _print_todo(
-    invocation: Invocation, store: Store, steps: Sequence[Step], *, as_json: bool
-) -> None:
+def _print_todo(invocation: Invocation, steps: Todo, *, as_json: bool) -> None:
     if as_json:
         for step in steps:
-            write_record(invocation, step_record(store, step))
+            write_record(invocation, repo.records.step(step, steps.summary(step)))
     else:
-        for line in printed(store, steps):
-            invocation.line(line)
+        for line in steps.text.splitlines():
+            invocation.line(safe(line))
 
 
 def _carry_out(
@@ -254,9 +217,10 @@ def _carry_out(
     quiet: bool,
     drop_pinned: bool = False,
 ) -> None:
-    def tell(store: Store, found: Rewrite) -> None:
+    def tell(here: Repo, found: Rewrite) -> None:
         if found.step is not None:
-            invocation.line(f"at {found.step.oid.short()} {safe(say(store, found.step.oid))}")
+            said = entry_of(here, found.step.oid).summary(60, target_width=40)
+            invocation.line(f"at {found.step.oid.short()} {one_line(said, 200)}")
             return
         warn(invocation, found.warnings)
         if not quiet:

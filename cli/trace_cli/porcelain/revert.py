@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, QUIET, SECRETS, guarded_message
+from trace_cli.porcelain.common import JSON, QUIET, SECRETS, entry_of, guarded_message
 from trace_cli.porcelain.in_progress import GOING_ON, Run
 from trace_store import repo
 from trace_store.ident import is_count
 from trace_store.merge.conflicts import OURS, THEIRS
 from trace_store.merge.in_progress import REVERT
-from trace_store.merge.revert import chosen
-from trace_store.objects.commit import parents_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from trace_store.merge.revert import Revert
     from trace_store.repo.in_progress import Stopped
     from trace_store.repo.repository import Repo
-    from trace_store.store.handle import Store
 
 
 @takes(
@@ -71,11 +68,11 @@ def revert(
 
     def begin(here: Repo) -> Revert | Stopped:
         if is_count(message):
-            _refuse_mainline(here.store, wanted, message)
+            _refuse_mainline(here, wanted, message)
         said = guarded_message(invocation, here, message)
         return here.revert(*wanted, message=said, favour=favour)
 
-    def tell(store: Store, found: Revert) -> None:
+    def tell(here: Repo, found: Revert) -> None:
         if found.step is not None:
             invocation.line(f"reverting {found.step.short()}")
         elif not quiet:
@@ -88,11 +85,16 @@ def revert(
     run.carry_out(begin, repo.records.revert, tell)
 
 
-def _refuse_mainline(store: Store, wanted: Sequence[str], number: str) -> None:
+def _refuse_mainline(here: Repo, wanted: Sequence[str], number: str) -> None:
     """Raise a usage error for `-m 1` on a merge, which in git selects a parent."""
-    for oid in chosen(store, wanted):
-        if len(parents_of(store.objects.read(oid))) > 1:
-            raise usage_error(
-                f"{oid.short()} is a merge, and -m {number} would be the commit message",
-                "omit -m: a merge is reverted relative to its first parent",
-            )
+    for each in wanted:
+        is_range = ".." in each
+        found = (
+            here.log(each, first_parent=True, merges=True) if is_range else [entry_of(here, each)]
+        )
+        for entry in found:
+            if len(entry.parents) > 1:
+                raise usage_error(
+                    f"{entry.oid.short()} is a merge, and -m {number} would be the commit message",
+                    "omit -m: a merge is reverted relative to its first parent",
+                )

@@ -9,16 +9,14 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.tables import ROLE_STYLES, marked, moment, paint
-from trace_store.exporters.session import session_name
 from trace_store.ident import format_time, known_time, parse_moment
-from trace_store.refs.names import BRANCHES
-from trace_store.sessions.listing import known_names, read_title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trace_cli.runtime import Invocation
     from trace_store.search.query import Hit
-    from trace_store.store.handle import Store
 
 NAME_COLUMNS = 30
 
@@ -69,8 +67,7 @@ def run(
         trace search --regex "def test_\w+_purge"
     """
     with opened(invocation) as repo:
-        store = repo.store
-        now = store.clock.now()
+        now = repo.store.clock.now()
         moments = {name: _moment(text, now) for name, text in (("since", since), ("until", until))}
         with Progress(invocation, quiet=as_json) as progress:
             found = repo.search(
@@ -91,12 +88,12 @@ def run(
         more, found = len(found) > limit, found[:limit]
         if not as_json:
             invocation.page()
-        names = known_names(store)
+        titles = repo.transcripts.titles(*{hit.ref for hit in found})
         for hit in found:
             if as_json:
-                write_record(invocation, _record(store, hit, names))
+                write_record(invocation, _record(hit, titles))
             else:
-                invocation.line(_line(invocation, store, hit, names))
+                invocation.line(_line(invocation, hit, titles))
         if not found:
             invocation.note("nothing was found" + _advice(words, regex=regex))
         elif more:
@@ -119,15 +116,9 @@ def _moment(text: str, now: int) -> int | None:
     return found
 
 
-def _title(store: Store, ref: str, names: dict[str, str]) -> str:
-    named = session_name(ref)
-    given = read_title(store, named[0], named[1]) if named else ""
-    return given or names.get(ref) or ref.removeprefix(BRANCHES)
-
-
-def _line(invocation: Invocation, store: Store, hit: Hit, names: dict[str, str]) -> str:
+def _line(invocation: Invocation, hit: Hit, titles: Mapping[str, str]) -> str:
     when = moment(format_time(hit.time))[:16] if hit.time else "no time"
-    title = safe(one_line(_title(store, hit.ref, names), 200))
+    title = safe(one_line(titles[hit.ref], 200))
     if len(title) > NAME_COLUMNS:
         title = title[: NAME_COLUMNS - 1] + "…"
     role = hit.role or "edited"
@@ -142,11 +133,11 @@ def _line(invocation: Invocation, store: Store, hit: Hit, names: dict[str, str])
     )
 
 
-def _record(store: Store, hit: Hit, names: dict[str, str]) -> dict[str, object]:
+def _record(hit: Hit, titles: Mapping[str, str]) -> dict[str, object]:
     return {
         "address": address_text(hit.address),
         "ref": hit.ref,
-        "title": _title(store, hit.ref, names),
+        "title": titles[hit.ref],
         "time": known_time(hit.time),
         "role": hit.role or None,
         "edited": hit.is_edit,

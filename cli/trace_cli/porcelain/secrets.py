@@ -14,19 +14,14 @@ from trace_cli.render.tables import LEFT, counted, size, table
 from trace_cli.subcommands import Group
 from trace_store import errors, secrets
 from trace_store.errors import NotFoundError, RepositoryNotFoundError
-from trace_store.files import files_below, read_file
 from trace_store.repo import maintenance_records
-from trace_store.revision import resolve
-from trace_store.secrets.guard import position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from trace_cli.runtime import Invocation
-    from trace_store.maintenance.object_scan import StoredSecret
+    from trace_store.maintenance.object_scan import FileScan, StoredSecret
     from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
+    from trace_store.repo.repository import Repo
 
 
 HELP = """Trace scans what is committed and imported, and stores placeholders in place of the secrets it finds. These
@@ -63,9 +58,9 @@ def test(invocation: Invocation, *, file: str, as_json: bool) -> int:
             found = repo.guard.scanner.find_bytes(data)
     except RepositoryNotFoundError:
         # Without a repository there are no false positives and no key for ids.
-        found = secrets.engine.Scanner().find_bytes(data)
+        found = secrets.Scanner().find_bytes(data)
     for each in found:
-        place = position(data, each.start)
+        place = secrets.position(data, each.start)
         if as_json:
             record = {"rule": each.rule, "id": each.id, "place": place}
             write_record(invocation, {**record, "start": each.start, "end": each.end})
@@ -105,10 +100,6 @@ def allow(
             invocation.line(each)
 
 
-MAXIMUM_FILE_BYTES = 64 << 20
-"""A larger file is reported, not scanned."""
-
-
 @takes(
     Argument(
         "REVISION|PATH",
@@ -127,11 +118,9 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
     name that is not a revision is taken as a path.
     """
     with opened(invocation) as repo, Progress(invocation, quiet=as_json) as progress:
-        start = _start(repo.store, what)
+        start = _start(repo, what)
         if what is not None and start is None:
-            find = repo.guard.scanner.find_bytes
-            path = os.path.abspath(what)
-            return _scan_files(invocation, repo.store, path, find, as_json=as_json)
+            return _tell_files(invocation, repo.maintenance.scan_files(what), as_json=as_json)
         result = repo.maintenance.scan_secrets(
             start, progress=lambda done: progress.tell("looking", done, done)
         )
@@ -153,43 +142,33 @@ def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
     return EXIT_INVALID if result.found else EXIT_OK
 
 
-def _start(store: Store, what: str | None) -> ObjectId | None:
+def _start(repo: Repo, what: str | None) -> ObjectId | None:
     """Return the object to start from; None for all objects, or for a path."""
     if what is None:
         return None
     try:
-        return resolve(store, what)
+        return repo.resolve(what)
     except (errors.NotFoundError, errors.InvalidInputError):
         if os.path.lexists(what):
             return None
         raise
 
 
-def _scan_files(
-    invocation: Invocation, store: Store, path: str, find: Any, *, as_json: bool
-) -> int:
-    """Scan a file, or all files below a folder; links are not followed."""
-    paths = files_below(store.disk, path) if os.path.isdir(path) else iter((path,))
-    count = total = 0
-    for each in paths:
-        try:
-            data = read_file(store.disk, each, limit=MAXIMUM_FILE_BYTES) or b""
-        except errors.StorageError as error:
-            invocation.note(f"note: {one_line(str(error))}")
-            continue
-        count += 1
-        name = os.path.relpath(each)
-        for secret in find(data):
-            total += 1
-            line = data.count(b"\n", 0, secret.start) + 1
-            if as_json:
-                record = {"rule": secret.rule, "id": secret.id, "path": name, "line": line}
-                write_record(invocation, record)
-            else:
-                invocation.line(f"{secret.id} {one_line(secret.rule)} {one_line(name)}:{line}")
+def _tell_files(invocation: Invocation, scan: FileScan, *, as_json: bool) -> int:
+    """Print the secrets in files."""
+    for error in scan.unreadable:
+        invocation.note(f"note: {one_line(str(error))}")
+    for each in scan.found:
+        name = os.path.relpath(each.path)
+        if as_json:
+            record = {"rule": each.rule, "id": each.id, "path": name, "line": each.line}
+            write_record(invocation, record)
+        else:
+            invocation.line(f"{each.id} {one_line(each.rule)} {one_line(name)}:{each.line}")
     if not as_json:
-        invocation.note(f"{counted(total, 'secret')} in {counted(count, 'file')}")
-    return EXIT_INVALID if total else EXIT_OK
+        count = counted(len(scan.found), "secret")
+        invocation.note(f"{count} in {counted(scan.files, 'file')}")
+    return EXIT_INVALID if scan.found else EXIT_OK
 
 
 def _line(found: StoredSecret) -> str:

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.common import JSON, entry_of, opened
 from trace_cli.render.commits import commit_lines
 from trace_cli.render.escape import bounded, one_line, safe
 from trace_cli.render.records import json_bytes, short_address, write_record
 from trace_cli.render.structure import to_json
 from trace_cli.render.tables import NO_TIME, ROLE_STYLES, counted, paint, size
-from trace_store import errors, repo
-from trace_store.ident import known_time
-from trace_store.objects.codec import decode, kind_of
-from trace_store.objects.commit import Commit, Tag
-from trace_store.objects.content import bytes_of
-from trace_store.objects.parts import (
+from trace_store import (
+    Commit,
     Data,
     Image,
+    ObjectId,
     Opaque,
-    Part,
     Reasoning,
+    Tag,
     Text,
     ToolCall,
     ToolResult,
+    errors,
+    repo,
 )
-from trace_store.oid import ObjectId
+from trace_store.ident import known_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from trace_store.history.log import LogEntry
     from trace_store.history.lookup import MessageState, WordingVersion
     from trace_store.objects.address import Address
+    from trace_store.objects.parts import Part
     from trace_store.repo.repository import Repo
 
 SHOWN_LINKS = 20
@@ -96,8 +96,7 @@ def show(
                 oid = found.target
                 found = here.get(oid)
             if isinstance(found, Commit) and not raw:
-                [entry] = here.log(oid, limit=1)
-                _show_commit(invocation, here, entry, as_json=as_json)
+                _show_commit(invocation, here, entry_of(here, oid), as_json=as_json)
             else:
                 _show_object(invocation, here, oid, found, raw=raw, as_json=as_json)
 
@@ -170,7 +169,7 @@ def _show_message(
     if raw:
         for parts in wordings:
             for part in parts:
-                invocation.write(_raw(part))
+                invocation.write(part.raw)
         return
     if as_json:
         write_record(invocation, repo.records.message(state, versions))
@@ -205,22 +204,15 @@ def _show_object(
     raw: bool,
     as_json: bool,
 ) -> None:
-    content = found if isinstance(found, bytes) else None
     if as_json:
-        kind = kind_of(here.store.objects.read(oid))
-        record: dict[str, Any] = {"object": str(oid), "kind": kind}
-        if content is not None:
-            record["size"] = len(content)
-            record["text"] = content.decode("utf-8", "backslashreplace")
-        write_record(invocation, record)
-    elif content is None:
-        fields = found if isinstance(found, list) else decode(here.store.objects.read(oid))[1:]
-        invocation.line(to_json(fields))
+        write_record(invocation, repo.records.stored_object(here.store, oid, found))
+    elif not isinstance(found, bytes):
+        invocation.line(to_json(found if isinstance(found, list) else found.stored))
     elif raw:
-        invocation.write(content)
+        invocation.write(found)
     else:
-        invocation.write(bounded(content).encode("utf-8"))
-        if not content.endswith(b"\n"):
+        invocation.write(bounded(found).encode("utf-8"))
+        if not found.endswith(b"\n"):
             invocation.line()
 
 
@@ -262,16 +254,6 @@ def _said(part: Part) -> tuple[str, str]:
     if isinstance(part, Opaque):
         return f"[{one_line(part.provider, 40)} data, {size(len(part.data))}]", ""
     return f"[{one_line(part.type, 40)}]", ""
-
-
-def _raw(part: Part) -> bytes:
-    if isinstance(part, Text | Reasoning):
-        return bytes_of(part.text)
-    if isinstance(part, ToolCall):
-        return bytes_of(part.arguments)
-    if isinstance(part, ToolResult):
-        return b"".join(map(_raw, part.content))
-    return (part.data or b"") if isinstance(part, Image | Opaque) else b""
 
 
 def _told(value: object) -> str:

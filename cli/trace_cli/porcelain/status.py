@@ -8,8 +8,6 @@ from trace_cli.porcelain.common import JSON, opened, tell_unknown_model
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, date, number, paint, share, size, weight
-from trace_store.refs.head import NAME
-from trace_store.refs.names import staged_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +58,7 @@ def _staged_line(found: Status) -> str:
     what = f"commits up to {found.staged.short()}"
     if found.is_staged_here:
         return f"{what}; `trace commit --staged` commits them as one"
-    place = safe(staged_ref(found.ref or NAME).removeprefix("refs/"))
+    place = safe(found.staged_ref.removeprefix("refs/"))
     return f"{what}, not on top of HEAD; `trace branch NAME {place}` creates a branch from them"
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, QUIET, finish, is_revision, opened
+from trace_cli.porcelain.common import JSON, QUIET, entry_of, finish, is_revision, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import paint
-from trace_store import errors, history
-from trace_store.objects.commit import read_commit
+from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from trace_store.history.switch import SwitchResult
     from trace_store.refs.head import Head
     from trace_store.repo.repository import Repo
-    from trace_store.store.handle import Store
 
 
 @takes(
@@ -69,7 +67,7 @@ def switch(
         else:
             done = _switched(repo, name or "")
         finish(invocation, repo)
-        _tell_switch(invocation, repo.store, done, as_json=as_json, quiet=quiet)
+        _tell_switch(invocation, repo, done, as_json=as_json, quiet=quiet)
 
 
 @takes(
@@ -107,7 +105,7 @@ def checkout(
         else:
             done = repo.branches.checkout(revision, detach=detached)
         finish(invocation, repo)
-        _tell_switch(invocation, repo.store, done, as_json=as_json, quiet=quiet)
+        _tell_switch(invocation, repo, done, as_json=as_json, quiet=quiet)
 
 
 def _switched(repo: Repo, name: str) -> SwitchResult:
@@ -123,7 +121,7 @@ def _switched(repo: Repo, name: str) -> SwitchResult:
 
 
 def _tell_switch(
-    invocation: Invocation, store: Store, done: SwitchResult, *, as_json: bool, quiet: bool
+    invocation: Invocation, repo: Repo, done: SwitchResult, *, as_json: bool, quiet: bool
 ) -> None:
     after = done.after
     if as_json:
@@ -151,9 +149,7 @@ def _tell_switch(
             at = ", no commit yet" if after.oid is None else f"{how} {after.oid.short()}"
             invocation.line(f"on {new} {name}{at}")
     elif after.oid is not None:
-        said = one_line(
-            history.summary.summary(store, read_commit(after.oid, store.objects.read)), 72
-        )
+        said = one_line(entry_of(repo, after.oid).summary(), 72)
         invocation.line(f"HEAD is detached at {after.oid.short()}: {said}")
         invocation.note(
             "note: HEAD is at a commit, on no branch; branches have not moved. "

@@ -11,7 +11,7 @@ from trace_cli.render.tables import LEFT, date, fit, table
 from trace_cli.subcommands import Group
 from trace_store import errors, trajectories
 from trace_store.repo import trajectory_records as records
-from trace_store.trajectories.events import Task
+from trace_store.trajectories import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def confidence_of(text: str | None) -> float | None:
         given: object = float(text)
     except ValueError:
         given = text
-    return trajectories.events.check_confidence(given)
+    return trajectories.check_confidence(given)
 
 
 @takes(

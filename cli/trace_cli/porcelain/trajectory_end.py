@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
@@ -11,7 +13,7 @@ from trace_cli.porcelain.input import parsed_json
 from trace_cli.porcelain.trajectory import RECORDING, confidence_of, record
 from trace_cli.render.records import json_bytes
 from trace_store import errors, trajectories
-from trace_store.trajectories import events as ev
+from trace_store.trajectories.events import DECISION, RETROSPECTIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,10 +87,10 @@ def complete(invocation: Invocation, *, file: str | None, **given: Any) -> None:
     state = record(
         invocation, lambda tr, fields: tr.complete(retrospective, **fields), **options
     ).state
-    missing = [type for type in (ev.DECISION, ev.RETROSPECTIVE) if not state.count(type)]
+    missing = [type for type in (DECISION, RETROSPECTIVE) if not state.count(type)]
     if missing and not options["quiet"]:
         hint = f"`trace trajectory reflect --trajectory {state.id}` adds one"
-        advice = f"; {hint}" if ev.RETROSPECTIVE in missing else ""
+        advice = f"; {hint}" if RETROSPECTIVE in missing else ""
         invocation.note(f"note: it has no {' and no '.join(missing)}{advice}")
 
 
@@ -122,7 +124,7 @@ def _given(
         raise usage_error("give --from or the retrospective's options, not both")
     name = "standard input" if file == "-" else repr(file)
     read = parsed_json(invocation.read(file), name)
-    return trajectories.retrospective.read_retrospective(read), given
+    return trajectories.read_retrospective(read), given
 
 
 def _reviewed(
@@ -166,7 +168,7 @@ def _parsed(repo: Repo, text: str) -> dict[str, Any]:
         return parse_template(text)
     except errors.InvalidInputError as error:
         if text.strip():
-            path = porcelain.editor.keep_typed(repo.store, text, TYPED)
+            path = os.path.relpath(repo.maintenance.keep_text(TYPED, text))
             error.data.setdefault("hint", f"nothing was recorded; your text is in {path}")
         raise
 

@@ -12,7 +12,8 @@ from trace_cli.porcelain.trajectory import (
     confidence_of,
     record,
 )
-from trace_store.trajectories import events as ev
+from trace_store.trajectories import Task
+from trace_store.trajectories.events import ERROR, FINDING, NOTE, RECEIVED, SENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,19 +93,19 @@ def decision(
 @takes(TEXT, SIGNIFICANCE, TAG, *RECORDING)
 def finding(invocation: Invocation, *, text: str, **options: Any) -> None:
     """Record a finding."""
-    _record_text(invocation, ev.FINDING, text, **options)
+    _record_text(invocation, FINDING, text, **options)
 
 
 @takes(TEXT, SIGNIFICANCE, TAG, *RECORDING)
 def note(invocation: Invocation, *, text: str, **options: Any) -> None:
     """Record a note."""
-    _record_text(invocation, ev.NOTE, text, **options)
+    _record_text(invocation, NOTE, text, **options)
 
 
 @takes(TEXT, SIGNIFICANCE, TAG, *RECORDING)
 def error(invocation: Invocation, *, text: str, **options: Any) -> None:
     """Record something that failed."""
-    _record_text(invocation, ev.ERROR, text, **options)
+    _record_text(invocation, ERROR, text, **options)
 
 
 @takes(
@@ -123,9 +124,9 @@ def message(invocation: Invocation, *, text: str, to: str, sender: str, **option
     if bool(to) == bool(sender):
         raise usage_error("give --to or --from, not both")
     if to:
-        _record_text(invocation, ev.SENT, text, to=to, **options)
+        _record_text(invocation, SENT, text, to=to, **options)
     else:
-        _record_text(invocation, ev.RECEIVED, text, **{"from": sender}, **options)
+        _record_text(invocation, RECEIVED, text, **{"from": sender}, **options)
 
 
 @takes(
@@ -190,7 +191,7 @@ def amend(
 
     def write(tr: Trajectories, fields: dict[str, Any]) -> Recorded:
         if task:
-            changes["task"] = tr.tasks.named(task) or ev.Task("", id=task)
+            changes["task"] = tr.tasks.named(task) or Task("", id=task)
         return tr.amend(event, **fields, **changes)
 
     record(invocation, write, **options)

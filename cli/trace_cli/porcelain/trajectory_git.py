@@ -13,6 +13,8 @@ from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted, date, paint
 from trace_store import errors, trajectories
 from trace_store.repo import trajectory_records as records
+from trace_store.trajectories.git_hooks import HOOK_SECONDS, POST_REWRITE, REMOVED, UNCHANGED
+from trace_store.trajectories.why import LINKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,21 +110,22 @@ def hook(
         return 0
     if arguments:
         raise usage_error(f"`hook git` takes no argument, not {arguments[0]!r}")
-    git = trajectories.git.Git(invocation.folder)
-    hooks = trajectories.git_hooks
+    folder = invocation.folder
     if uninstall:
-        changes = hooks.uninstall(git, dry_run=dry_run)
+        changes = trajectories.uninstall_hooks(folder, dry_run=dry_run)
     else:
-        changes = hooks.install(git, _own_command(), trailer=trailer, dry_run=dry_run)
+        changes = trajectories.install_hooks(
+            folder, _own_command(), trailer=trailer, dry_run=dry_run
+        )
     for each in changes:
         if as_json:
             write_record(invocation, records.hook_change(each))
             continue
         other = ""
         if each.kept:
-            verb = "put back" if each.action == hooks.REMOVED else "calls"
+            verb = "put back" if each.action == REMOVED else "calls"
             other = f" ({verb} {safe(each.kept)})"
-        would = "would be " if dry_run and each.action != hooks.UNCHANGED else ""
+        would = "would be " if dry_run and each.action != UNCHANGED else ""
         invocation.line(f"{safe(each.path)}: {would}{each.action}{other}")
     if not changes and not as_json:
         invocation.note("no hooks of Trace here")
@@ -134,13 +137,12 @@ def _run_hook(invocation: Invocation, arguments: list[str]) -> None:
     if not arguments:
         return
     name, *rest = arguments
-    hooks = trajectories.git_hooks
-    with _TimeLimit(hooks.HOOK_SECONDS), opened(invocation, quiet=True, hurried=True) as repo:
+    with _TimeLimit(HOOK_SECONDS), opened(invocation, quiet=True, hurried=True) as repo:
         given = b""
-        if name == hooks.POST_REWRITE:
+        if name == POST_REWRITE:
             given = invocation.stdin.read(MAXIMUM_HOOK_INPUT_BYTES)
         text = given.decode("ascii", "replace")
-        hooks.run(repo.trajectories, name, rest, invocation.folder, text)
+        trajectories.run_hook(repo.trajectories, name, rest, invocation.folder, text)
 
 
 class _TimeLimit:
@@ -236,7 +238,7 @@ def why(invocation: Invocation, *, target: str, limit: int, as_json: bool) -> No
 
 def _print_reason(invocation: Invocation, reason: Reason) -> None:
     commit, state = reason.commit, reason.trajectory
-    how = "" if reason.how == trajectories.why.LINKED else f"  ({reason.how})"
+    how = "" if reason.how == LINKED else f"  ({reason.how})"
     name = paint(invocation, commit.id[:SHOWN_ID], "yellow")
     invocation.line(f"{name}  {date(commit.made)[:10]}  {one_line(commit.subject, 100)}{how}")
     chapter = f", chapter {one_line(reason.chapter, 60)}" if reason.chapter else ""

@@ -11,7 +11,8 @@ from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number
 from trace_store.repo import trajectory_records as records
-from trace_store.trajectories import trail_import
+from trace_store.trajectories import trail_folders
+from trace_store.trajectories.trail_import import OUTCOMES, UNCHANGED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def import_(
         trace trajectory import traj_5q8i0iz4klpo.json --dry-run
     """
     named = [os.path.join(invocation.folder, path) for path in paths]
-    named = named or trail_import.project_folders(invocation.folder)
+    named = named or trail_folders(invocation.folder)
     if not named:
         raise usage_error("nothing to import: there is no folder of trail here", "name files")
     with opened(invocation, quiet=quiet, secrets=secrets) as repo:
@@ -71,16 +72,14 @@ def import_(
 def _show(invocation: Invocation, report: TrailImport, *, dry_run: bool) -> None:
     """Print a line for each file, and a summary."""
     for each in report.files:
-        if len(report.files) <= MOST_FILES or each.outcome != trail_import.UNCHANGED:
+        if len(report.files) <= MOST_FILES or each.outcome != UNCHANGED:
             invocation.line(_line(invocation, each))
         for problem in each.problems[:SHOWN_PROBLEMS]:
             invocation.line(f"  {one_line(problem, 200)}")
         if (more := len(each.problems) - SHOWN_PROBLEMS) > 0:
             invocation.line(f"  … and {counted(more, 'problem')} more")
     counts = [
-        f"{number(count)} {outcome}"
-        for outcome in trail_import.OUTCOMES
-        if (count := report.count(outcome))
+        f"{number(count)} {outcome}" for outcome in OUTCOMES if (count := report.count(outcome))
     ]
     would = "would import" if dry_run else "imported"
     invocation.line(f"{would} {counted(report.events, 'event')} ({', '.join(counts) or 'no file'})")

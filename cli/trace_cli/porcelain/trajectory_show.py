@@ -8,10 +8,17 @@ from trace_cli.porcelain.trajectory import ID, TRAJECTORY
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, counted, date, paint, table
-from trace_store.frozen import replace
 from trace_store.repo import trajectory_records as records
-from trace_store.trajectories import events as ev
-from trace_store.trajectories import reading
+from trace_store.trajectories.events import (
+    AMENDED,
+    DECISION,
+    ERROR,
+    FINDING,
+    LINKED,
+    RECEIVED,
+    SENT,
+    THINKING,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.state import State
 
 LAST = 5
-STYLES = {ev.DECISION: "green", ev.FINDING: "cyan", ev.ERROR: "red"}
+STYLES = {DECISION: "green", FINDING: "cyan", ERROR: "red"}
 INDENT = "    "
 
 
@@ -35,7 +42,7 @@ def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
     """Show the current trajectory: its task, agents, chapter and last events."""
     with opened(invocation) as repo:
         state = repo.trajectories.find(trajectory, ended=True)
-        last = reading.last_events(repo.store, state.id, LAST)
+        last = repo.trajectories.last_events(state.id, LAST)
         now = repo.store.clock.now()
     if as_json:
         write_record(invocation, records.trajectory_status(state, last))
@@ -99,15 +106,10 @@ def _shown_chapter(
 ) -> tuple[Chapter, list[SessionMessage]]:
     """Return the parts of a chapter to show, and the session messages to show with it."""
     if not thinking:
-        shown_events = tuple(event for event in chapter.events if event.type != ev.THINKING)
-        chapter = replace(chapter, events=shown_events)
+        chapter = chapter.without(THINKING)
     if not (events or thinking):
         return chapter, []
-    found = [
-        replace(each, line=each.line if events else "", thinking=each.thinking if thinking else "")
-        for each in trajectories.session_messages(chapter)
-    ]
-    return chapter, [each for each in found if each.line or each.thinking]
+    return chapter, [*trajectories.session_messages(chapter, lines=events, thinking=thinking)]
 
 
 def _summary_lines(invocation: Invocation, whole: Trajectory) -> Iterator[str]:
@@ -211,9 +213,7 @@ def _facts(state: State) -> list[tuple[str, str]]:
 
 def _counts(state: State) -> str:
     found = [
-        counted(count, name)
-        for name in (ev.DECISION, ev.FINDING, ev.ERROR)
-        if (count := state.count(name))
+        counted(count, name) for name in (DECISION, FINDING, ERROR) if (count := state.count(name))
     ]
     return ", ".join([*found, counted(state.count(), "event")])
 
@@ -222,15 +222,15 @@ def event_text(event: Event) -> str:
     """Return the text of an event, escaped."""
     data: Mapping[str, Any] = event.data
     text = event.content or str(data.get("title", "") or data.get("summary", ""))
-    if event.type == ev.DECISION and event.question:
+    if event.type == DECISION and event.question:
         text = f"{event.question} → {text}"
-    elif event.type == ev.SENT:
+    elif event.type == SENT:
         text = f"to {data.get('to', '')}: {text}"
-    elif event.type == ev.RECEIVED:
+    elif event.type == RECEIVED:
         text = f"from {data.get('from', '')}: {text}"
-    elif event.type == ev.LINKED:
+    elif event.type == LINKED:
         text = f"{event.commit[:12]} {data.get('subject', '')}"
-    elif event.type == ev.AMENDED:
+    elif event.type == AMENDED:
         text = ", ".join(sorted(data.get("changes", ())))
     return safe(text)
 

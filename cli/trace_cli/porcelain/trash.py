@@ -9,7 +9,6 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, date, number, size, table
 from trace_cli.subcommands import Group
-from trace_store.history.trash_entries import kinds_of_refs
 from trace_store.refs.names import BRANCHES
 from trace_store.repo import records
 
@@ -116,8 +115,7 @@ def _size_line(found: TrashListing) -> str:
         return "nothing in the trash"
     tokens = number(found.token_count)
     said = [f"{counted(len(found.messages), 'message')}, {tokens} tokens recoverable"]
-    for kind in kinds_of_refs():
-        count = sum(ref.kind == kind for ref in found.refs)
+    for kind, count in found.ref_counts.items():
         plural = "branches" if kind == "branch" and count != 1 else ""
         said += [f"{count} {plural}" if plural else counted(count, kind)] if count else []
     return "; ".join([said[0], ", ".join(said[1:])] if said[1:] else said)

@@ -9,9 +9,8 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import write_record
-from trace_store import errors, store
-from trace_store.files import Disk
-from trace_store.layout import DIRECTORY_NAME
+from trace_store import errors
+from trace_store.repo import Trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,27 +42,21 @@ def trust(
     """
     if listed and (path is not None or below or remove):
         raise usage_error("--list takes no other option")
-    disk, environment = Disk(), invocation.environment
+    known, place = Trust(invocation.environment), path or invocation.folder
     if listed:
-        _tell(invocation, store.trust.trusted(disk, environment), as_json)
+        _tell(invocation, known.list(), as_json)
         return
     if remove:
-        place = path or invocation.folder
-        gone = store.trust.distrust(disk, environment, place)
-        gone += store.trust.distrust(disk, environment, os.path.join(place, DIRECTORY_NAME))
+        gone = known.remove(place)
         if not gone:
             raise errors.NotFoundError(
                 f"{place} is not trusted", hint="`trace trust --list` lists trusted paths"
             )
         _tell(invocation, gone, as_json)
         return
-    place = path or invocation.folder
-    if not below:
-        explicit = path or invocation.directory
-        place = store.discovery.find(
-            invocation.folder, environment, explicit=explicit, trusting=True
-        )
-    _tell(invocation, [store.trust.trust(disk, environment, place, below=below)], as_json)
+    named = path or invocation.directory
+    made = known.add_below(place) if below else known.add(invocation.folder, directory=named)
+    _tell(invocation, [made], as_json)
 
 
 def _tell(invocation: Invocation, known: list[Trusted], as_json: bool) -> None:

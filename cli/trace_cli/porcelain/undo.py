@@ -8,14 +8,9 @@ from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, moment, paint
-from trace_store import errors, history
+from trace_store import Repo
 from trace_store.ident import format_time
-from trace_store.objects.commit import read_commit
-from trace_store.oid import is_full_id
-from trace_store.refs.reflog import UNDO, read_join, split_undo
 from trace_store.repo import records
-from trace_store.repo.repository import Repo
-from trace_store.store.reflogs import find_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,9 +19,9 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.history.undo import UndoResult
     from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
 
-SHORT = 12
+LINE = 280
+"""The longest line about a move, in characters."""
 DRY_RUN = Option("-n --dry-run", "dry_run", "Only print what would be done")
 
 
@@ -114,7 +109,7 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
     The reflog is local to this working copy. All commands accept `HEAD@{2}` for the position two moves ago.
     """
     with opened(invocation) as repo:
-        full = find_log(repo.store, name)
+        full = repo.branches.find_reflog(name)
         for number, entry in enumerate(repo.branches.reflog(full, limit=limit)):
             if as_json:
                 record = {
@@ -130,7 +125,8 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
                 continue
             at = "-" * 12 if entry.new is None else entry.new.short()
             when = moment(format_time(entry.time))
-            said = _said(repo.store, entry.message, entry.old, entry.new) or "moved"
+            line = repo.branches.move_line(entry.message, entry.old, entry.new)
+            said = one_line(line, LINE) or "moved"
             told = f"{safe(name)}@{{{number}}}"
             invocation.line(f"{paint(invocation, at, 'yellow')}  {when}  {told}: {said}")
 
@@ -155,7 +151,8 @@ def _step(
         when = moment(format_time(done.time))
         word = f"would be {word}" if dry_run else word
         ends = next((move[1:] for move in done.moves if move[0] == done.head.ref), (None, None))
-        said = _said(repo.store, done.message, ends[1], ends[0]) or "a move"
+        line = repo.branches.move_line(done.message, ends[1], ends[0])
+        said = one_line(line, LINE) or "a move"
         invocation.line(f"{word}: {said} ({when} UTC)")
         for name, before, now in done.moves:
             if not name.startswith("refs/trash/") and before != now:
@@ -164,25 +161,6 @@ def _step(
             at = "no commit yet" if done.head.oid is None else done.head.oid.short()
             name = safe(done.head.ref.removeprefix("refs/heads/"))
             invocation.line(f"on branch {name} at {at}")
-
-
-def _said(store: Store, message: str, old: ObjectId | None, new: ObjectId | None) -> str:
-    """Return a reflog message; for a commit without a message also its summary."""
-    word, said = split_undo(read_join(message)[1])
-    told, oid = _told(message), old if word == UNDO else new
-    if said != "commit" or oid is None:
-        return told
-    try:
-        commit = read_commit(oid, store.objects.read)
-        return f"{told}: {one_line(history.summary.summary(store, commit), 72)}"
-    except errors.TraceError:
-        return told  # missing or corrupt, which other commands report
-
-
-def _told(message: str) -> str:
-    """Return a reflog message for people, with short ids."""
-    words = (word[:SHORT] if is_full_id(word) else word for word in message.split(" "))
-    return one_line(" ".join(words), 200)
 
 
 def _place(oid: ObjectId | None) -> str:

@@ -9,9 +9,9 @@ from trace_cli.porcelain.common import opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import ROLE_STYLES, counted, moment, number, paint
+from trace_store import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.errors import NotFoundError
 from trace_store.ident import format_time
-from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.refs.names import BRANCHES
 
 TYPE_CHECKING = False

@@ -169,7 +169,7 @@ def own_files(recording: Recording) -> None:
         recording.done(f"trust {number}")
         write_allowed(disk, OWN, "34cd", ["a1b2c3d4e5f6"] * (number + 1))
         recording.done(f"allow {number}")
-        set_setting(disk, OWN, "name", f"a-model-{number}")
+        set_setting(OWN, "name", f"a-model-{number}", disk=disk)
         recording.done(f"model {number}")
 
 

@@ -113,7 +113,7 @@ class Project:
         from trace_store.trajectories.git import Git
 
         command = [sys.executable, "-m", "trace_cli"]
-        git_hooks.install(Git(str(self.folder)), command, trailer=False)
+        git_hooks.install_hooks(Git(str(self.folder)), command, trailer=False)
 
     def active(self) -> list[State]:
         """Return the active trajectories."""
