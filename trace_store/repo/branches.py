@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_store import checkpoints, errors, history, merge, repo, revision, store
+import trace_store
+from trace_store import errors, history, repo, revision, store
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId
 from trace_store.refs.names import BRANCHES, FORKS, TRASH
@@ -153,7 +154,7 @@ class Branches:
             others = [name for name in names[head.oid] if name != head.ref]
             names[head.oid] = ["HEAD", *([] if head.ref is None else [head.ref]), *others]
         if head.ref is not None and refs.read(FORKS + head.ref.removeprefix(BRANCHES)):
-            fork = checkpoints.forks.fork_of(self._store, head.ref)
+            fork = trace_store.checkpoints.forks.fork_of(self._store, head.ref)
             if fork is not None:
                 names.setdefault(fork.point, []).append(fork.checkpoint)
         return names
@@ -286,13 +287,15 @@ class Branches:
         """
         store = self._store.on(ref) if ref else self._store
         base = None if upstream is None else name_of(upstream, "upstream")
-        return merge.rebase.Range(store, base, name_of(onto, "onto")).steps
+        return trace_store.merge.rebase.Range(store, base, name_of(onto, "onto")).steps
 
     @property
     def fork(self) -> Forks:
         """Forks: `repo.branches.fork("idea")` creates one; `of`, `compare` and `merge` work on them."""
         handle = self._handle
-        return checkpoints.handle.Forks(handle.contexts, author=handle.author, guard=handle.guard)
+        return trace_store.checkpoints.handle.Forks(
+            handle.contexts, author=handle.author, guard=handle.guard
+        )
 
     def switch(
         self,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_store import context, history, merge, repo
+import trace_store
+from trace_store import history, repo
 from trace_store import revision as revisions
 from trace_store.oid import ObjectId
 from trace_store.repo.handle import (
@@ -326,7 +327,7 @@ class Line:
             InvalidInputError: no message is named, or several places are.
         """
         line = self._on(ref)
-        moved = merge.move.move(
+        moved = trace_store.merge.move.move(
             *(line.store, targets_of(targets), *place_of(after, before, last)),
             author=self._handle.author,
             message=self._handle.redacted(message),
@@ -415,11 +416,11 @@ class Line:
         check_count(budget=budget)
         check_callable(compiler=compiler)
         contexts, name = self._on(ref).contexts, name_of(revision)
-        found = context.compiler.compile(
+        found = trace_store.context.compiler.compile(
             *(contexts, name, at, strategy), reasoning=reasoning, model=model, compiler=compiler
         )
         if strict:
-            context.compiler.check_budget(contexts, found, budget)
+            trace_store.context.compiler.check_budget(contexts, found, budget)
         return found
 
     def resolve(self, revision: Revision, *, ref: str = "") -> ObjectId:
@@ -600,10 +601,9 @@ class Line:
         """
         check_text(message=message)
         check_callable(model=model, review=review)
-        options = merge.result.MergeOptions(
-            strategy, favour, fast_forward, squash, unrelated, message
-        )
-        store = self._on(ref).store
+        merge, store = trace_store.merge, self._on(ref).store
+        wanted = (strategy, favour, fast_forward, squash, unrelated, message)
+        options = merge.result.MergeOptions(*wanted)
         asked = model if strategy == merge.inputs.SEMANTIC else None
         self._handle.checkpoint_before(store, "merge")
         found = merge.merge.merge(
@@ -638,7 +638,7 @@ class Line:
             As `merge`.
         """
         line = self._on(ref)
-        found = merge.cherry_pick.cherry_pick(
+        found = trace_store.merge.cherry_pick.cherry_pick(
             line.store,
             [name_of(each, "wanted") for each in wanted],
             author=self._handle.author,
@@ -679,7 +679,7 @@ class Line:
         check_callable(plan=plan)
         line = self._on(ref)
         self._handle.checkpoint_before(line.store, "rebase")
-        found = merge.rebase.rebase(
+        found = trace_store.merge.rebase.rebase(
             line.store,
             None if upstream is None else name_of(upstream, "upstream"),
             author=self._handle.author,
@@ -714,7 +714,7 @@ class Line:
             SecretFoundError: the message holds a secret, and `secrets` is "block".
             As `merge`.
         """
-        found = merge.revert.revert(
+        found = trace_store.merge.revert.revert(
             self._on(ref).store,
             [name_of(each, "wanted") for each in wanted],
             author=self._handle.author,
@@ -764,7 +764,7 @@ class Line:
 
     def _judge(self, model: Model | None) -> Judge | None:
         check_callable(judge=model)
-        return None if model is None else merge.llm_assist.review.Judge(self.store, model)
+        return model and trace_store.merge.llm_assist.review.Judge(self.store, model)
 
     def _reworded(self, address: Address, text: str, call: str) -> Sequence[Part]:
         edit = history.edit_text

@@ -6,7 +6,8 @@ ISO 8601 in UTC with milliseconds, sizes are bytes. `docs/json.md` says what eac
 
 from __future__ import annotations
 
-from trace_store import errors, history, providers
+import trace_store
+from trace_store import errors, history
 from trace_store.ident import format_time, known_time
 from trace_store.objects.address import plain as plain
 from trace_store.objects.address import record
@@ -190,7 +191,9 @@ def message(
 
 
 def _lossless(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = providers.rendering.render("json", messages).request["messages"]
+    found: list[dict[str, Any]] = trace_store.providers.rendering.render("json", messages).request[
+        "messages"
+    ]
     return found
 
 

@@ -7,7 +7,7 @@ from trace_cli import porcelain, render
 from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
-from trace_store import Store, context, errors, maintenance
+from trace_store import Store, errors
 from trace_store.refs.names import FILES, TRASH
 
 TYPE_CHECKING = False
@@ -67,7 +67,7 @@ def opened_store(
     where = Store.find(
         invocation.folder, invocation.environment, explicit=invocation.directory, damaged=damaged
     )
-    store = maintenance.open_damaged(where) if damaged else Store.open(where)
+    store = trace_store.maintenance.open_damaged(where) if damaged else Store.open(where)
     if invocation.interactive:
         store.journal.lock_waiter = _TerminalLockWaiter(invocation)
     try:
@@ -98,7 +98,7 @@ class _TerminalLockWaiter:
     def lock(self, disk: Disk, fd: int, path: str) -> None:
         """Take the exclusive lock of an open file; wait as long as necessary."""
         if not disk.lock(fd, blocking=False):
-            maintenance.lock_patiently(disk, fd, path, self)
+            trace_store.maintenance.lock_patiently(disk, fd, path, self)
 
     def tell(self, holder: object) -> None:
         """Print the holder of the lock."""
@@ -171,7 +171,7 @@ def entry_of(repo: Repo, revision: str | ObjectId) -> LogEntry:
 def finish(invocation: Invocation, repo: Repo, *, seals: bool = True) -> None:
     """Seal, to make commits visible to git; without `seals` only if a seal is due."""
     if not seals:
-        maintenance.seal_if_due_by_age(repo.store)
+        trace_store.maintenance.seal_if_due_by_age(repo.store)
         return
     try:
         repo.seal()
@@ -269,7 +269,7 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
 
     Returns True if there were any.
     """
-    found = maintenance.restore_missing(store)
+    found = trace_store.maintenance.restore_missing(store)
     if found:
         what = [counted(len(found.packs), "pack")] if found.packs else []
         what += [safe(name) for name, _ in found.tips[:SHOWN_REFS]]
@@ -281,7 +281,7 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
 
 def _show_intact(invocation: Invocation, store: Store) -> None:
     """Read incomplete branches at their newest complete state, and report them."""
-    for gap in maintenance.gaps(store):
+    for gap in trace_store.maintenance.gaps(store):
         shown = "no earlier state is complete"
         if gap.whole is not None:
             store.refs.substitutes[gap.ref] = gap.whole
@@ -307,7 +307,7 @@ def tell_unknown_model(invocation: Invocation, model: str) -> None:
     """Report that a model is unknown, and suggest the closest name."""
     if not model:
         return
-    near = context.nearest_model(model)
+    near = trace_store.context.nearest_model(model)
     if near is not None:
         meant = f"; did you mean {near!r}?" if near else ""
         invocation.note(
