@@ -246,7 +246,7 @@ def _written_by(
     recorded = tuple(each for each in state.decisions if each.text and _is_recorded(each, messages))
 
     def read(text: str) -> WorkState:
-        said: Any = llm.dialogue.object_in(text)
+        said: Any = llm.contract.object_in(text)
         try:
             summary = str(said["summary"]).strip()
             decisions = tuple(
@@ -268,7 +268,7 @@ def _written_by(
             open_ends=open_ends or state.open_ends,
         )
 
-    dialogue = llm.dialogue.Dialogue(model, _SYSTEM, _ANSWER_TOKENS)
+    dialogue = llm.contract.Dialogue(model, _SYSTEM, _ANSWER_TOKENS)
     return dialogue.ask(question, read), dialogue.answers[-1].model or "unknown"
 
 

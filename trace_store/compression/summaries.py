@@ -157,7 +157,7 @@ class ModelSummariser:
         system = SYSTEM.format(words=max(10, int(budget * WORDS_PER_TOKEN)))
         question = "[" + ",\n".join(said) + "]"
         self.requests.append(f"{system}\n\n{question}")
-        dialogue = llm.dialogue.Dialogue(self._model, system, ANSWER_ROOM * budget)
+        dialogue = llm.contract.Dialogue(self._model, system, ANSWER_ROOM * budget)
 
         def read(text: str) -> str:
             if wrong := faults(text.strip()):

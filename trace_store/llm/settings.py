@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import tomllib
 
-from trace_store import errors, user_files
+from trace_store import errors
 from trace_store.files import read_file, replace_file
 from trace_store.frozen import field, value
 
@@ -97,7 +97,7 @@ def read_settings_file(disk: Disk, environment: Environment) -> Kept:
     """
     if not environment.config_dir:
         return {}
-    path = user_files.settings_file(environment, FILE_NAME)
+    path = environment.settings_file(FILE_NAME)
     found = disk.stat(path)
     if found is None:
         return {}
@@ -126,7 +126,7 @@ def set_setting(disk: Disk, environment: Environment, key: str, value: str | Non
         raise errors.InvalidInputError(
             f"unknown model setting {key!r} (known: {', '.join(KEYS)})", key=key
         )
-    path = user_files.settings_file(environment, FILE_NAME)
+    path = environment.settings_file(FILE_NAME)
     read_settings_file(disk, environment)
     text = _text(disk, path)
     lines = [line for line in text.splitlines() if line.partition("=")[0].strip() != key]

@@ -346,7 +346,7 @@ def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) 
         lambda: check_journals(store, objects),
         lambda: check_packs(store, database, objects),
         lambda: _check_loose(database, objects, damaged),
-        lambda: damaged_loose(store, objects, damaged) if damaged else (),
+        lambda: _damaged_loose(store, objects, damaged) if damaged else (),
         lambda: _check_purged(store, database, objects),
         lambda: check_refs(store, objects),
         lambda: objects.missing(roots(store), store.objects.purged),
@@ -419,7 +419,7 @@ def _check_purged(
                 yield Finding("purged-object-present", WARNING, purged.hex(), detail)
 
 
-def damaged_loose(
+def _damaged_loose(
     store: Store, objects: ObjectChecks, damaged: Mapping[ObjectId, str]
 ) -> Iterator[Finding]:
     """Yield the findings for damaged loose files.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.score import Score
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Followed
-    from trace_store.trajectories.tasks.record import TaskRecord
+    from trace_store.trajectories.tasks.systems import TaskRecord
     from trace_store.trajectories.trail_import import TrailImport
     from trace_store.trajectories.why import Reason
 
