@@ -133,7 +133,7 @@ BELOW = {
         "import_": "importers.registry.formats",
         "purge": "objects.content.text_of",
         "show": "objects.content.bytes_of",
-        "status": "refs.names.staged_ref",
+        "status": "ref_names.staged_ref",
         "trajectory": "trajectories trajectories.events.Task",
         "trajectory_end": "trajectories trajectories.events",
         "trajectory_events": "trajectories.events",

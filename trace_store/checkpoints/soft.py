@@ -29,7 +29,7 @@ from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import bytes_of, read_content, text_of
 from trace_store.objects.message import Message, store_message
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs.names import branch_ref
+from trace_store.ref_names import branch_ref
 from trace_store.trajectories.wording import DECISION, Decision
 
 TYPE_CHECKING = False

@@ -28,7 +28,7 @@ from trace_store.objects.codec import links
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import bytes_of
 from trace_store.oid import ObjectId
-from trace_store.refs.names import TRASH
+from trace_store.ref_names import TRASH
 from trace_store.revision import commits_of, reach, reach_of_several
 
 TYPE_CHECKING = False

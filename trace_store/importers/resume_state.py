@@ -43,7 +43,7 @@ class ResumeState:
         ref: the session's branch, or the branch appended to.
         session: session id.
         folder: where its source files are stored, as in `source_archive.keep_file`.
-        stamp: the file's stamp; see `files.Input`.
+        stamp: the file's stamp; see `input_files.Input`.
         end: end of the imported data.
         offset, line: where to resume reading.
         head, tail: hashes of the edges of the imported data.

@@ -36,8 +36,8 @@ from trace_store.odb.pack_index import PackIndex
 from trace_store.odb.packs import pack_names
 from trace_store.odb.verify import is_truncated
 from trace_store.oid import ObjectId, is_full_id
+from trace_store.ref_names import BRANCHES
 from trace_store.refs.database import RefDatabase
-from trace_store.refs.names import BRANCHES
 from trace_store.refs.reflog import count_zero_bytes, examine_log
 
 TYPE_CHECKING = False

@@ -56,7 +56,7 @@ from trace_store.odb.tombstones import (
     find_text,
 )
 from trace_store.oid import OID_BYTES, ObjectId, hash_object
-from trace_store.refs.names import FILES
+from trace_store.ref_names import FILES
 from trace_store.refs.summary import find_git
 
 TYPE_CHECKING = False

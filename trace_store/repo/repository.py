@@ -9,7 +9,7 @@ import os
 
 from trace_store import checkpoints, errors, history, maintenance, repo, search
 from trace_store.environment import Environment
-from trace_store.refs.names import full_name
+from trace_store.ref_names import full_name
 from trace_store.repo.handle import Handle, check_flag, check_text
 from trace_store.repo.line import Line
 from trace_store.store.discovery import find

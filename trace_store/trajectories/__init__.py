@@ -9,6 +9,7 @@ from trace_store.lazy_import import submodules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.trajectories import capture as capture
+    from trace_store.trajectories import code as code
     from trace_store.trajectories import compact as compact
     from trace_store.trajectories import event_search as event_search
     from trace_store.trajectories import exports as exports
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from trace_store.trajectories import git_hooks as git_hooks
     from trace_store.trajectories import git_notes as git_notes
     from trace_store.trajectories import handle as handle
-    from trace_store.trajectories import links as links
     from trace_store.trajectories import proposals as proposals
     from trace_store.trajectories import reading as reading
     from trace_store.trajectories import recording as recording
@@ -27,6 +27,5 @@ if TYPE_CHECKING:
     from trace_store.trajectories import trail_import as trail_import
     from trace_store.trajectories import views as views
     from trace_store.trajectories import waiting as waiting
-    from trace_store.trajectories import why as why
 
 __getattr__ = submodules(__name__)

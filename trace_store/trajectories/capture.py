@@ -23,7 +23,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import load_message
 from trace_store.oid import ObjectId, is_full_id
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.revision import branch_of, resolve_commit
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading

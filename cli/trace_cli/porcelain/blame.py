@@ -24,7 +24,7 @@ from trace_store.context.snippet import snippet_in
 from trace_store.objects.address import BIRTH_BYTES, Address
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId, is_prefix
-from trace_store.refs.names import TRASH
+from trace_store.ref_names import TRASH
 from trace_store.repo import records
 from trace_store.revision import resolve, resolve_address, resolve_commit
 

@@ -9,7 +9,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
 from trace_store import context, errors, maintenance
 from trace_store import secrets as secret_files
-from trace_store.refs.names import FILES, TRASH
+from trace_store.ref_names import FILES, TRASH
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store, lacks_files
 

@@ -11,7 +11,7 @@ from trace_cli.render.records import address_text, short_address, write_record
 from trace_cli.render.tables import ROLE_STYLES, marked, moment, paint
 from trace_store.exporters.session import session_name
 from trace_store.ident import format_time, known_time, parse_moment
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.sessions.listing import known_names, read_title
 
 TYPE_CHECKING = False

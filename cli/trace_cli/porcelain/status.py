@@ -8,8 +8,8 @@ from trace_cli.porcelain.common import JSON, opened, tell_unknown_model
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, date, number, paint, share, size, weight
+from trace_store.ref_names import staged_ref
 from trace_store.refs.head import NAME
-from trace_store.refs.names import staged_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trace_cli.runtime import Invocation
-    from trace_store.trajectories.why import Basis, Reason
+    from trace_store.trajectories.code import Basis, Reason
 
 MAXIMUM_HOOK_INPUT_BYTES = 1 << 23
 SHOWN_ID = 12
@@ -236,7 +236,7 @@ def why(invocation: Invocation, *, target: str, limit: int, as_json: bool) -> No
 
 def _print_reason(invocation: Invocation, reason: Reason) -> None:
     commit, state = reason.commit, reason.trajectory
-    how = "" if reason.how == trajectories.why.LINKED else f"  ({reason.how})"
+    how = "" if reason.how == trajectories.code.LINKED else f"  ({reason.how})"
     name = paint(invocation, commit.id[:SHOWN_ID], "yellow")
     invocation.line(f"{name}  {date(commit.made)[:10]}  {one_line(commit.subject, 100)}{how}")
     chapter = f", chapter {one_line(reason.chapter, 60)}" if reason.chapter else ""
