@@ -15,7 +15,7 @@ from trace_store.exporters.session import read_session
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.repo.repository import Repo
 
 

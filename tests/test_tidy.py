@@ -13,7 +13,9 @@ import sys
 import sysconfig
 import tomllib
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import pytest
@@ -284,6 +286,76 @@ def test_only_the_top_floors_reach_packages_through_the_root() -> None:
             if isinstance(node, ast.Import) and "trace_store" in imported(node)
         ]
     )
+
+
+def test_what_is_reached_through_a_package_is_there() -> None:
+    """A package that loads its modules late promises any name, so the type checker believes in all of them."""
+    found: list[str] = []
+    for module in modules():
+        packages = packages_in(module.tree)
+        for name, parts, line in chains(module.tree, set(packages)):
+            reached: object = packages[name]
+            for part in parts:
+                if not isinstance(reached, ModuleType) or not hasattr(reached, "__path__"):
+                    break
+                try:
+                    reached = getattr(reached, part)
+                except AttributeError:
+                    found.append(f"{module.name}:{line} {name}.{'.'.join(parts)}")
+                    break
+    report(found)
+
+
+def packages_in(tree: ast.Module) -> dict[str, ModuleType]:
+    """Return the modules of ours that a module imports, by the names that it gives them."""
+    found: dict[str, ModuleType] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            wanted = [(alias.asname or alias.name, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            wanted = [
+                (each.asname or each.name, f"{node.module}.{each.name}") for each in node.names
+            ]
+        else:
+            continue
+        for name, full in wanted:
+            if full.split(".")[0] in PACKAGES and "." not in name:
+                module = module_of(full)
+                if module is not None:
+                    found[name] = module
+    return found
+
+
+@functools.cache
+def module_of(full: str) -> ModuleType | None:
+    """Return the module of a full name; None if it names something in a module."""
+    try:
+        return import_module(full)
+    except ModuleNotFoundError:
+        return None
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield statements, and those of a class in place of the class."""
+    for node in body:
+        yield from statements(node.body) if isinstance(node, ast.ClassDef) else (node,)
+
+
+def chains(tree: ast.Module, names: set[str]) -> Iterator[tuple[str, list[str], int]]:
+    """Yield the first name, the others and the line of `name.a.b`, where no function binds the first name anew."""
+    for block in statements(tree.body):
+        bound = {
+            node.id if isinstance(node, ast.Name) else node.arg
+            for node in ast.walk(block)
+            if isinstance(node, ast.arg)
+            or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        }
+        wanted = names - bound
+        for node in ast.walk(block) if wanted else ():
+            if isinstance(node, ast.Attribute):
+                first, *parts = dotted(node).split(".")
+                if first in wanted:
+                    yield first, parts, node.lineno
 
 
 def test_nothing_is_imported_by_computed_name() -> None:

@@ -39,7 +39,7 @@ from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, 
 from trace_store.odb.pack_writer import PackWriter  # noqa: E402
 from trace_store.odb.reachable import reachable  # noqa: E402
 from trace_store.oid import ObjectId, hash_object  # noqa: E402
-from trace_store.refs.names import BRANCHES, CHECKPOINTS, TAGS, TRASH  # noqa: E402
+from trace_store.ref_names import BRANCHES, CHECKPOINTS, TAGS, TRASH  # noqa: E402
 from trace_store.store.handle import Store  # noqa: E402
 
 EXAMPLE = ROOT / ".trace-example"

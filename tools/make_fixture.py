@@ -23,7 +23,7 @@ from trace_store.context.compiler import ContextCompiler  # noqa: E402
 from trace_store.history.commit import new_draft, write  # noqa: E402
 from trace_store.history.log import log  # noqa: E402
 from trace_store.maintenance.seal import seal  # noqa: E402
-from trace_store.refs.names import BRANCHES  # noqa: E402
+from trace_store.ref_names import BRANCHES  # noqa: E402
 from trace_store.store.handle import Store  # noqa: E402
 
 FIXTURES = ROOT / "tests/format/repositories"

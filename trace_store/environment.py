@@ -1,11 +1,16 @@
-"""Environment variables that Trace uses, read once into a value.
+"""Environment variables that Trace uses, read once into a value, and the user's own files below the folders they name.
 
 Rule: no other module of the library reads the process's environment. A caller can build its own Environment.
+
+Rule: settings are in `trace/` below the settings folder; keys and notes about one repository are in `trace/<store id>/`
+below the data folder. Nothing there comes from a repository, and no other user can read it.
 """
 
 from __future__ import annotations
 
 import os
+
+from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +19,8 @@ if TYPE_CHECKING:
 _EDITORS = ("TRACE_EDITOR", "GIT_EDITOR", "VISUAL", "EDITOR")
 _LIST_EDITORS = ("TRACE_EDITOR", "GIT_SEQUENCE_EDITOR", *_EDITORS[1:])
 _ACCOUNTS = ("USER", "LOGNAME", "USERNAME")
+_FOLDER = "trace"
+_HEXADECIMAL = frozenset("0123456789abcdef")
 OWN_ID = (os.geteuid(),) if hasattr(os, "geteuid") else None
 DISCOVERY_OFF = frozenset({"off", "0", "no", "false", "never"})
 
@@ -97,6 +104,29 @@ class Environment:
         """Return the given variables that are set and not empty."""
         return {name: value for name, value in self.secrets if value and name in names}
 
+    def settings_file(self, name: str) -> str:
+        """Return the path of a user settings file, which need not exist.
+
+        Raises:
+            StateError: the user has no settings folder.
+        """
+        return os.path.join(_existing(self.config_dir, "XDG_CONFIG_HOME"), _FOLDER, name)
+
+    def store_file(self, store_id: str, name: str) -> str:
+        """Return the path of a file about one repository, which need not exist.
+
+        Args:
+            store_id: the repository's id, in hex digits.
+            name: the file name.
+
+        Raises:
+            FormatError: the id is invalid. It comes from a repository's configuration and becomes part of a path.
+            StateError: the user has no data folder.
+        """
+        if not store_id or not _HEXADECIMAL.issuperset(store_id):
+            raise errors.FormatError("the configuration has no valid store_id")
+        return os.path.join(_existing(self.data_dir, "XDG_DATA_HOME"), _FOLDER, store_id, name)
+
     def __repr__(self) -> str:
         shown = (name.removeprefix("_") for name in vars(self) if name != "secrets")
         return f"Environment({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
@@ -149,6 +179,12 @@ def _user_ids(sudo_uid: str) -> tuple[int, ...] | None:
     if own == (0,) and sudo_uid.isascii() and sudo_uid.isdecimal() and len(sudo_uid) < 11:
         return (0, int(sudo_uid))
     return own
+
+
+def _existing(folder: str, variable: str) -> str:
+    if not folder:
+        raise errors.StateError(f"no home folder; set HOME or {variable}")
+    return folder
 
 
 def _account() -> str:

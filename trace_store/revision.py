@@ -20,8 +20,7 @@ from trace_store import commit_table, errors, ident, objects, refs
 from trace_store.objects.address import BIRTH_BYTES, Address, not_an_address
 from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
 from trace_store.oid import HEX_CHARACTERS, OID_BYTES, ObjectId, is_full_id, is_prefix
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.names import ORIGINAL
+from trace_store.ref_names import ORIGINAL, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ import trace_store.context.bulk_read
 import trace_store.context.content
 import trace_store.context.token_column
 import trace_store.history.log
-import trace_store.history.log_query
 import trace_store.history.lookup
 import trace_store.maintenance.lock_wait
 import trace_store.maintenance.schedule

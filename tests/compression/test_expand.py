@@ -18,7 +18,7 @@ from tests.compression.test_compress import (
 from trace_store import errors
 from trace_store.compression.compress import compress
 from trace_store.compression.expand import expand, expanded_messages
-from trace_store.compression.report import report
+from trace_store.compression.summaries import report
 from trace_store.history.commit import commit, new_draft, write
 from trace_store.history.undo import undo
 from trace_store.objects.message import Message

@@ -11,7 +11,7 @@ from tests.importers.support.transcripts import each_chosen_file
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import errors
 from trace_store.compression.compress import compress, parse_target
-from trace_store.compression.report import report
+from trace_store.compression.summaries import report
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import seen_of_entry
 from trace_store.context.snapshots import fold_of

@@ -17,7 +17,7 @@ from tests.exporters.support.sessions import ATTACKS, hostile_session, rich_sess
 from trace_store import Repo
 from trace_store.exporters.contract import ExportSession
 from trace_store.exporters.html import write
-from trace_store.exporters.html.messages import anchor
+from trace_store.exporters.html.page import anchor
 from trace_store.exporters.session import read_session
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

@@ -39,7 +39,7 @@ from trace_store.ident import FixedRandomness
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
-from trace_store.refs.names import branch_ref
+from trace_store.ref_names import branch_ref
 
 ADA = Environment(author="ada")
 

@@ -29,7 +29,7 @@ from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId
-from trace_store.refs.names import FILES
+from trace_store.ref_names import FILES
 from trace_store.store.handle import Store
 from trace_store.transcripts.layout import RecordPlace, lay_out
 from trace_store.transcripts.segments import restore, segments_of

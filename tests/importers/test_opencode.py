@@ -36,7 +36,7 @@ from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-from trace_store.refs.names import FILES
+from trace_store.ref_names import FILES
 from trace_store.store.handle import Store
 from trace_store.transcripts.segments import restore
 

@@ -29,7 +29,7 @@ from trace_store.importers.turns import (
 )
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.parts import Text, ToolCall, ToolResult
-from trace_store.refs.names import FILES
+from trace_store.ref_names import FILES
 from trace_store.store.handle import Store
 from trace_store.transcripts.segments import restore
 from trace_store.transcripts.sources import Record, source_records

@@ -29,7 +29,6 @@ from trace_store.oid import ObjectId, digest, hash_object
 from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import decode_head
 from trace_store.store.handle import Store
-from trace_store.user_files import store_file
 
 OID = ObjectId(digest(b"x"))
 NAMES = {
@@ -166,7 +165,7 @@ def test_as_the_id_of_a_repository(tmp_path: Path, name: str) -> None:
     if name == "a" * 64:
         return
     with pytest.raises(FormatError):
-        store_file(me, name, "key")
+        me.store_file(name, "key")
 
 
 def test_names_that_differ_by_case_alone(filled: Trace, tmp_path: Path) -> None:

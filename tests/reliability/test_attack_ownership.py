@@ -25,7 +25,6 @@ from trace_store.store.discovery import find
 from trace_store.store.handle import Store
 from trace_store.store.trust import distrust, trust, trusted
 from trace_store.testing.disks import RecordingDisk
-from trace_store.user_files import settings_file
 
 OTHER = 65_534
 as_root = pytest.mark.skipif(
@@ -93,7 +92,7 @@ def test_a_repository_of_another_user(place: Path, somebody: Environment, way: W
             way(place, somebody)
         assert caught.value.code == "untrusted-repository"
         assert sorted(place.rglob("*")) == before
-        assert not os.path.exists(settings_file(somebody, "trusted"))
+        assert not os.path.exists(somebody.settings_file("trusted"))
     trust_own(place, somebody)
     way(place, somebody)
 
@@ -103,7 +102,7 @@ def trust_own(place: Path, environment: Environment) -> None:
     trust(Disk(), surroundings(place.parent), str(place / ".trace"))
     if os.geteuid() != 0 or environment.user_ids is None:
         pytest.skip("only root can show the other half")
-    os.chown(settings_file(environment, "trusted"), environment.user_ids[0], -1)
+    os.chown(environment.settings_file("trusted"), environment.user_ids[0], -1)
 
 
 @as_root
@@ -168,7 +167,7 @@ class TestTheList:
     def test_it_is_the_users_alone(self, place: Path, tmp_path: Path) -> None:
         me = surroundings(tmp_path)
         trust(Disk(), me, str(place / ".trace"))
-        path = Path(settings_file(me, "trusted"))
+        path = Path(me.settings_file("trusted"))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert os.listdir(path.parent) == ["trusted"]
         path.chmod(0o666)
@@ -179,7 +178,7 @@ class TestTheList:
     def test_one_of_another_user_is_not_believed(self, place: Path, tmp_path: Path) -> None:
         me = surroundings(tmp_path)
         trust(Disk(), me, str(place / ".trace"))
-        os.chown(settings_file(me, "trusted"), OTHER, OTHER)
+        os.chown(me.settings_file("trusted"), OTHER, OTHER)
         with pytest.raises(StateError, match="others can write"):
             trusted(Disk(), me)
 
@@ -204,7 +203,7 @@ class TestTheList:
     def test_remarks_and_rubbish_are_passed_over(self, place: Path, tmp_path: Path) -> None:
         me = surroundings(tmp_path)
         one = trust(Disk(), me, str(place / ".trace"))
-        path = Path(settings_file(me, "trusted"))
+        path = Path(me.settings_file("trusted"))
         path.write_bytes(b"# mine\n\nx /y\n1 relative\n\xff\xfe\n" + path.read_bytes() + b"1")
         assert trusted(Disk(), me) == [one]
 

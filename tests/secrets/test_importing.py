@@ -15,7 +15,7 @@ from trace_store.environment import Environment
 from trace_store.errors import SecretFoundError
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.commit import read_commit
-from trace_store.refs.names import FILES
+from trace_store.ref_names import FILES
 from trace_store.secrets.guard import FACT, Guard
 from trace_store.secrets.placeholders import PlaceholderCount
 from trace_store.secrets.rules import VERSION

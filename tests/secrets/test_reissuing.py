@@ -18,8 +18,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import ObjectNotFoundError, StateError
 from trace_store.history.log import log
 from trace_store.maintenance.fsck import check_derived, fsck
-from trace_store.maintenance.purge import plan_purge, purge_and_rewrite
-from trace_store.maintenance.rewrite_history import rewrite_history
+from trace_store.maintenance.purge import plan_purge, purge_and_rewrite, rewrite_history
 from trace_store.maintenance.verify_purged import Needles
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit, read_commit

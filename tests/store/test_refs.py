@@ -29,9 +29,8 @@ from trace_store.journal.snapshot import RefFold
 from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId, hash_object
-from trace_store.ref_names import is_ref_name
+from trace_store.ref_names import check_ref_name, is_ref_name
 from trace_store.refs.head import Head
-from trace_store.refs.names import check_ref_name
 from trace_store.refs.reflog import (
     ReflogEntry,
     append_log,

@@ -12,7 +12,7 @@ import pytest
 from tests.growth.support.counting import calls_of
 from tests.support.command_line import Trace
 from trace_store import Repo, errors
-from trace_store.trajectories.blocks import Block, BlockReader, blocks_in, read_block
+from trace_store.trajectories.capture import Block, BlockReader, blocks_in, read_block
 
 TEXT = """\
 I looked at both. [[TRAJECTORY:decision]]

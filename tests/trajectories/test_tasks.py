@@ -14,7 +14,7 @@ from trace_store import Environment, Repo, errors
 from trace_store.trajectories.events import Task
 from trace_store.trajectories.state import State
 from trace_store.trajectories.tasks import systems
-from trace_store.trajectories.tasks.record import TaskRecord
+from trace_store.trajectories.tasks.systems import TaskRecord
 
 Opening = Callable[..., Repo]
 LINEAR, JIRA = {"LINEAR_API_KEY": "k"}, {"TRACE_JIRA_URL": "https://acme.example"}

@@ -37,7 +37,7 @@ from trace_store.odb.pack_writer import SHARED_BYTES, PackEncoder
 from trace_store.odb.reachable import reachable, reachable_ids
 from trace_store.odb.tombstones import Tombstone, file_name, oid_of
 from trace_store.oid import OID_BYTES, ObjectId
-from trace_store.refs.names import BRANCHES, FILES, TRASH
+from trace_store.ref_names import BRANCHES, FILES, TRASH
 from trace_store.revision import SESSIONS, ref_of, resolve, resolve_commit
 from trace_store.store.handle import Store
 

@@ -20,7 +20,7 @@ from trace_store.maintenance.second_copies import keep_copies
 from trace_store.odb.ingest import PackReceiver
 from trace_store.odb.tombstones import oid_of
 from trace_store.oid import ObjectId
-from trace_store.refs.names import BRANCHES, check_ref_name
+from trace_store.ref_names import BRANCHES, check_ref_name
 from trace_store.refs.resolution import Lineage
 from trace_store.store.handle import Store
 

@@ -20,7 +20,7 @@ from trace_store.objects.codec import BLOB, COMMIT, kind_of, links
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.verify import PackedObject, PackVerifier
 from trace_store.oid import ObjectId
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.store.handle import Store
 
 Take = Callable[[bytes, str, Callable[[PackedObject], None]], object]

@@ -20,7 +20,7 @@ from trace_store.objects.message import Message, load_message, load_parts
 from trace_store.objects.operations import added_messages
 from trace_store.objects.parts import Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
-from trace_store.refs.names import AUTOMATIC
+from trace_store.ref_names import AUTOMATIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

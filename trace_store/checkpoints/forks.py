@@ -26,7 +26,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import PICKED, Commit, Operation, read_commit
 from trace_store.objects.message import Message, store_message
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs.names import BRANCHES, FORKS, branch_ref
+from trace_store.ref_names import BRANCHES, FORKS, branch_ref
 from trace_store.trajectories.wording import DECISION
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from trace_store.checkpoints import soft as soft_checkpoints
 from trace_store.checkpoints.forks import Forks as Forks
 from trace_store.objects.message import load_message
 from trace_store.objects.operations import added_messages
-from trace_store.refs.names import CHECKPOINTS
+from trace_store.ref_names import CHECKPOINTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from trace_store.ident import check_author
 from trace_store.objects.codec import COMMIT, TAG, kind_of
 from trace_store.objects.commit import Commit, Tag
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs.names import (
+from trace_store.ref_names import (
     AUTOMATIC,
     BRANCHES,
     CHECKPOINTS,

@@ -29,7 +29,7 @@ from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import bytes_of, read_content, text_of
 from trace_store.objects.message import Message, store_message
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs.names import branch_ref
+from trace_store.ref_names import branch_ref
 from trace_store.trajectories.wording import DECISION, Decision
 
 TYPE_CHECKING = False
@@ -246,7 +246,7 @@ def _written_by(
     recorded = tuple(each for each in state.decisions if each.text and _is_recorded(each, messages))
 
     def read(text: str) -> WorkState:
-        said: Any = llm.dialogue.object_in(text)
+        said: Any = llm.contract.object_in(text)
         try:
             summary = str(said["summary"]).strip()
             decisions = tuple(
@@ -268,7 +268,7 @@ def _written_by(
             open_ends=open_ends or state.open_ends,
         )
 
-    dialogue = llm.dialogue.Dialogue(model, _SYSTEM, _ANSWER_TOKENS)
+    dialogue = llm.contract.Dialogue(model, _SYSTEM, _ANSWER_TOKENS)
     return dialogue.ask(question, read), dialogue.answers[-1].model or "unknown"
 
 

@@ -6,7 +6,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.compression import compress as compress
     from trace_store.compression import expand as expand
-    from trace_store.compression import report as report
     from trace_store.compression import suggest as suggest
     from trace_store.compression import summaries as summaries
     from trace_store.compression import trim as trim

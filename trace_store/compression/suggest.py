@@ -33,14 +33,17 @@ from trace_store.compression.trim import (
     FAILED,
     FAILED_TOKENS,
     KEPT_TURNS,
+    REASON,
+    SUMMARY,
     SUPERSEDED,
+    Output,
+    WorkingContext,
     duplicates,
     note_text,
     shortened,
     superseded,
     working_state,
 )
-from trace_store.compression.working_context import REASON, SUMMARY, Output, WorkingContext
 from trace_store.context.activity import READ, action_of
 from trace_store.frozen import value
 from trace_store.history.commit import new_draft, write

@@ -117,16 +117,16 @@ def repair_context(
     copy = WorkingCopy(
         [Item.of(message, at) for at, message in enumerate(messages)], frozenset(providers_to_suit)
     )
-    repair_parts(copy)
+    _repair_parts(copy)
     for _ in range(MAXIMUM_ROUNDS):
         before = copy.count
-        remove_duplicates(copy)
-        complete_pairs(copy)
-        move_results(copy)
-        rename_reused_ids(copy)
-        convert_tool_messages(copy)
-        trim_cut_turns(copy)
-        remove_empty(copy)
+        _remove_duplicates(copy)
+        _complete_pairs(copy)
+        _move_results(copy)
+        _rename_reused_ids(copy)
+        _convert_tool_messages(copy)
+        _trim_cut_turns(copy)
+        _remove_empty(copy)
         if copy.count == before:
             break
     rendered = _fix_start(copy, tools)
@@ -176,7 +176,7 @@ def _is_system(item: Item) -> bool:
     return item.role in SYSTEM_ROLES
 
 
-def remove_duplicates(copy: WorkingCopy) -> None:
+def _remove_duplicates(copy: WorkingCopy) -> None:
     """Remove messages that were copied when a part of the session was recorded twice.
 
     An assistant message is a copy if an earlier one has the same provider id and all its content; so are equal messages
@@ -268,7 +268,7 @@ def _name(item: Item) -> str:
     return str(item.address)
 
 
-def complete_pairs(copy: WorkingCopy) -> None:
+def _complete_pairs(copy: WorkingCopy) -> None:
     """Make sure that every call has one result, and every result a call."""
     items = copy.items
     result_of, faults = pair(items)
@@ -293,7 +293,7 @@ def complete_pairs(copy: WorkingCopy) -> None:
     copy.insert(behind)
 
 
-def rename_reused_ids(copy: WorkingCopy) -> None:
+def _rename_reused_ids(copy: WorkingCopy) -> None:
     """Give a call with a reused id, and its result, another id."""
     items = copy.items
     result_of, _ = pair(items)
@@ -332,7 +332,7 @@ def _set_part(item: Item, index: int, part: Part) -> None:
     item.reword([*item.parts[:index], part, *item.parts[index + 1 :]])
 
 
-def move_results(copy: WorkingCopy) -> None:
+def _move_results(copy: WorkingCopy) -> None:
     """Move every result directly behind the turn with its call."""
     items = copy.items
     result_of, _ = pair(items)
@@ -401,7 +401,7 @@ def _is_answered_inside(item: Item, index: int) -> bool:
     return any(isinstance(part, ToolResult) for part in item.parts[index + 1 :])
 
 
-def convert_tool_messages(copy: WorkingCopy) -> None:
+def _convert_tool_messages(copy: WorkingCopy) -> None:
     """Turn tool messages without a result into user messages, as every renderer does."""
     for at, item in enumerate(copy.items):
         if item.role != "tool" or item.ghost or item.says_nothing:
@@ -413,7 +413,7 @@ def convert_tool_messages(copy: WorkingCopy) -> None:
             copy.items[at] = Item.new("user", item.parts, replaces=item)
 
 
-def trim_cut_turns(copy: WorkingCopy) -> None:
+def _trim_cut_turns(copy: WorkingCopy) -> None:
     """Remove Claude's reasoning at the end of a turn; other models may end a turn with it."""
     turn: list[Item] = []
     for item in [*copy.items, None]:
@@ -452,7 +452,7 @@ def _is_reasoning(part: Part) -> bool:
     return block is not None and block["type"] in THINKING
 
 
-def remove_empty(copy: WorkingCopy) -> None:
+def _remove_empty(copy: WorkingCopy) -> None:
     """Remove empty messages; those that a repair emptied are no additional fault."""
     gone: list[Item] = []
     for item in copy.items:
@@ -465,7 +465,7 @@ def remove_empty(copy: WorkingCopy) -> None:
     copy.remove(gone)
 
 
-def repair_parts(copy: WorkingCopy) -> None:
+def _repair_parts(copy: WorkingCopy) -> None:
     """Repair all messages part by part."""
     copy.images = anthropic_images(copy.items)
     for item in copy.items:

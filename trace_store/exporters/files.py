@@ -24,7 +24,7 @@ from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.new_file import NewFile
 from trace_store.objects.commit import parents_of
 from trace_store.oid import Digester, ObjectId
-from trace_store.refs.names import FILES
+from trace_store.ref_names import FILES
 from trace_store.secrets.placeholders import PlaceholderCount
 from trace_store.store.handle import Store
 from trace_store.transcripts.segments import file_size, restore, segments_of

@@ -24,7 +24,7 @@ from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import FREEFORM, KINDS
 from trace_store.oid import OID_BYTES, ObjectId
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.revision import SESSIONS
 from trace_store.store.handle import Store
 from trace_store.transcripts.sources import SOURCE_KEY, unpurged_records
@@ -56,7 +56,7 @@ def read_session(
     Args:
         store: the repository.
         revision: a revision, a session id or an unambiguous prefix of one, optionally after `<format>/`.
-        at: another revision or a time, as in `strategies.compile`.
+        at: another revision or a time, as in `compiler.compile`.
         model: the model to count tokens for.
         hidden: include removed, replaced and skipped messages.
         contexts: the store's compiler, if one is open.

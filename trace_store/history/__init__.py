@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from trace_store.history import edit_text as edit_text
     from trace_store.history import log as log
     from trace_store.history import log_filters as log_filters
-    from trace_store.history import log_query as log_query
     from trace_store.history import lookup as lookup
     from trace_store.history import repair as repair
     from trace_store.history import request_diff as request_diff

@@ -15,16 +15,16 @@ from trace_store.frozen import value
 from trace_store.history.trash import keep_in_trash, keep_other_tips
 from trace_store.ident import count_of, is_count
 from trace_store.oid import ObjectId
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.head import upstream_in
-from trace_store.refs.names import (
+from trace_store.ref_names import (
     BRANCHES,
     CHECKPOINTS,
     TAGS,
     TRAJECTORIES,
     branch_ref,
     check_text,
+    is_ref_name,
 )
+from trace_store.refs.head import upstream_in
 from trace_store.refs.reflog import rename_message
 from trace_store.revision import commits_of, upstreams
 

@@ -20,7 +20,7 @@ from trace_store.objects.content import ObjectCollector
 from trace_store.objects.fast_encode import encode_commit, encode_message
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs.names import branch_ref
+from trace_store.ref_names import branch_ref
 from trace_store.store.handle import Store
 
 TYPE_CHECKING = False

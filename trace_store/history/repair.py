@@ -23,7 +23,7 @@ from trace_store.objects.parts import Part, ToolResult
 from trace_store.oid import ObjectId
 from trace_store.providers.rendering import Repair
 from trace_store.providers.validity import pair
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, Operation, read_commit
 from trace_store.objects.operations import carried_operations
 from trace_store.oid import ObjectId, hash_object
+from trace_store.ref_names import staged_ref
 from trace_store.refs.head import NAME
-from trace_store.refs.names import staged_ref
 from trace_store.revision import commits_of
 
 TYPE_CHECKING = False

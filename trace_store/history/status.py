@@ -6,8 +6,8 @@ from trace_store import history
 from trace_store.frozen import value
 from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId
+from trace_store.ref_names import BRANCHES, FORKS, staged_ref
 from trace_store.refs.head import NAME
-from trace_store.refs.names import BRANCHES, FORKS, staged_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

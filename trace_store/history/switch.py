@@ -13,8 +13,8 @@ from trace_store.frozen import replace, value
 from trace_store.history.branches import find_branch, name_taken, short
 from trace_store.history.trash import keep_in_trash, keep_other_tips
 from trace_store.oid import is_full_id
+from trace_store.ref_names import STAGED, TRASH, branch_ref
 from trace_store.refs.head import NAME, Head
-from trace_store.refs.names import STAGED, TRASH, branch_ref
 from trace_store.refs.reflog import read_switch, switch_message
 from trace_store.revision import commits_among, tips_of_refs
 from trace_store.store.reflogs import newest_first

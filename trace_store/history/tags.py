@@ -16,7 +16,7 @@ from trace_store.ident import check_author
 from trace_store.objects.codec import TAG, kind_of
 from trace_store.objects.commit import Tag
 from trace_store.oid import hash_object
-from trace_store.refs.names import ORIGINAL, TAGS, check_ref_name, check_text
+from trace_store.ref_names import ORIGINAL, TAGS, check_ref_name, check_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from trace_store.contracts import ANY, RefEdit
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.objects.commit import parents_of
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.names import TRASH
+from trace_store.ref_names import TRASH, is_ref_name
 from trace_store.revision import commits_of
 
 TYPE_CHECKING = False

@@ -22,7 +22,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.message import FREEFORM, kind_of, part_blobs
-from trace_store.refs.names import BRANCHES, TAGS, TRASH, check_ref_name, check_text
+from trace_store.ref_names import BRANCHES, TAGS, TRASH, check_ref_name, check_text
 from trace_store.revision import commits_of
 
 TYPE_CHECKING = False

@@ -16,9 +16,8 @@ from trace_store.history.trash import is_kept_by, keep_in_trash
 from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import read_commit
 from trace_store.oid import ObjectId, is_full_id
-from trace_store.ref_names import is_ref_name
+from trace_store.ref_names import AUTOMATIC, BRANCHES, TRASH, is_ref_name
 from trace_store.refs.head import NAME, Head
-from trace_store.refs.names import AUTOMATIC, BRANCHES, TRASH
 from trace_store.refs.reflog import (
     GIT,
     REDO,

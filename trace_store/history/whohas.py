@@ -14,7 +14,7 @@ from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.message import part_blobs
 from trace_store.oid import ObjectId
-from trace_store.refs.names import FILES
+from trace_store.ref_names import FILES
 from trace_store.revision import commits_of, resolve_commit
 
 TYPE_CHECKING = False

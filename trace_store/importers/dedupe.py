@@ -16,7 +16,7 @@ from trace_store.importers.build_commits import RECORD_KEY
 from trace_store.importers.contract import AGENTS_KEY
 from trace_store.objects.commit import Commit
 from trace_store.oid import ObjectId
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.store.handle import Store
 
 _FILE = os.path.join("imports", "beginnings")

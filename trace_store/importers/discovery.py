@@ -44,7 +44,7 @@ class ImportItem:
     """A transcript to import, with its format.
 
     Attributes:
-        path: path as given or discovered; for a transcript inside a file as in `files.Inner`.
+        path: path as given or discovered; for a transcript inside a file as in `input_files.Inner`.
         reader: its format, or None.
         reason: why it cannot be imported, or "".
         looks: description of a file of unknown format.

@@ -68,8 +68,7 @@ from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.importers.source_archive import ResumeCut, is_kept, keep_file, resume_places
 from trace_store.importers.write import PlanWriter, WriteResult
 from trace_store.oid import ObjectId
-from trace_store.ref_names import UsedNames
-from trace_store.refs.names import BRANCHES, check_ref_name
+from trace_store.ref_names import BRANCHES, UsedNames, check_ref_name
 from trace_store.revision import SESSIONS
 from trace_store.secrets import BLOCK
 from trace_store.secrets.guard import FACT, Guard, counts

@@ -134,7 +134,7 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
     if line.data is None:
         yield Skip(line.number, TOO_LONG, f"{line.length} bytes")
         return
-    text, wrong = text_in(line.data)
+    text, wrong = _text_in(line.data)
     # Some editors and shells start a file with a byte order mark.
     start = len(MARK) if line.offset == 0 and text.startswith(MARK) else 0
     position, size = _skip_blanks(text, start), len(text)
@@ -168,7 +168,7 @@ def _each_record(line: Line) -> Iterator[Record | Skip]:
 
 def values_in(line: bytes) -> Iterator[Any]:
     """Yield the JSON values at the start of a line up to the first unreadable one."""
-    text = text_in(line.lstrip(_ZEROS))[0]
+    text = _text_in(line.lstrip(_ZEROS))[0]
     position = _skip_blanks(text, 0)
     while position < len(text):
         try:
@@ -179,7 +179,7 @@ def values_in(line: bytes) -> Iterator[Any]:
         position = _skip_blanks(text, end)
 
 
-def text_in(data: bytes) -> tuple[str, int | None]:
+def _text_in(data: bytes) -> tuple[str, int | None]:
     """Decode bytes.
 
     Return the text and the offset of the first invalid byte. Each invalid byte becomes `?`.
@@ -332,7 +332,7 @@ def read_document(
     if line.data is None:
         document.damage = Skip(line.number, TOO_LONG, f"{line.length} bytes")
         return document
-    text, wrong = text_in(line.data)
+    text, wrong = _text_in(line.data)
     _DocumentParser(line, text, document, frozenset(names), frozenset(singles), bare).read()
     if wrong is not None and document.damage is None:
         document.damage = Skip(line.number, NOT_UTF8, f"byte {wrong}, read as ?")

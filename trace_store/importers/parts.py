@@ -28,8 +28,7 @@ from trace_store.oid import OID_BYTES, ObjectId, digest
 from trace_store.providers.chat import message_from_chat
 from trace_store.providers.fields import UNREAD, damage_kept, dump
 from trace_store.providers.lossless import render_part
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.names import BRANCHES, FILES
+from trace_store.ref_names import BRANCHES, FILES, is_ref_name
 from trace_store.revision import SESSIONS
 from trace_store.store.handle import Store
 from trace_store.transcripts.segments import segments_of

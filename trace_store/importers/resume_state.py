@@ -43,7 +43,7 @@ class ResumeState:
         ref: the session's branch, or the branch appended to.
         session: session id.
         folder: where its source files are stored, as in `source_archive.keep_file`.
-        stamp: the file's stamp; see `files.Input`.
+        stamp: the file's stamp; see `input_files.Input`.
         end: end of the imported data.
         offset, line: where to resume reading.
         head, tail: hashes of the edges of the imported data.
@@ -175,7 +175,7 @@ def _unpack_oids(numbers: int | list[int], text: str) -> dict[int, ObjectId | No
     }
 
 
-def real_path(path: str) -> str:
+def _real_path(path: str) -> str:
     """Return the path with symbolic links resolved.
 
     A session inside a file may have any name.
@@ -185,7 +185,7 @@ def real_path(path: str) -> str:
 
 def state_key(path: str, format_name: str, onto: str, *, source: bool) -> str:
     """Return the key of a file's saved state."""
-    parts = (real_path(path), format_name, onto, "source" if source else "")
+    parts = (_real_path(path), format_name, onto, "source" if source else "")
     return digest(bytes_of("\0".join(parts))).hex()[:32]
 
 
@@ -220,7 +220,7 @@ class Strays:
 
     def add(self, session: str, path: str, rows: Sequence[bytes]) -> None:
         """Record rows of a session found in a file."""
-        known = self._rows.setdefault(session, {}).setdefault(real_path(path), [])
+        known = self._rows.setdefault(session, {}).setdefault(_real_path(path), [])
         new = [row for row in map(_text, rows) if row not in known]
         known += new
         self._changed = self._changed or bool(new)

@@ -20,7 +20,7 @@ from trace_store.importers.input_files import Input
 from trace_store.importers.write import storable_objects, transact_batched
 from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId, digest
-from trace_store.refs.names import FILES
+from trace_store.ref_names import FILES
 from trace_store.store.handle import Store
 from trace_store.transcripts.layout import LaidSegment, Pages, StoredBytes, lay_out
 from trace_store.transcripts.segments import CommitCache, Segment, restore_segment, segments_of

@@ -119,7 +119,7 @@ class Switch(NamedTuple):
 
     Attributes:
         name: branch name below the session's: `agents/<id>`, `conversations/<n>`; "" for the session. Components
-            are valid in a ref (`names.ref_component`).
+            are valid in a ref (`parts.ref_component`).
         at: key of the turn that a new line branches from; None starts empty.
         fresh: True if a new line first removes the context it branched from.
     """
@@ -222,7 +222,7 @@ class DocumentReader(TurnReader):
     """Reader of JSON documents, whose records are the elements of their lists."""
 
     LISTS: tuple[str, ...] = ()
-    """Keys of the document's lists; `documents.ROOT` if the document is the list."""
+    """Keys of the document's lists; `json_records.ROOT` if the document is the list."""
 
     def begin(self, fields: Mapping[str, Any]) -> None:
         """Receive the document's other fields."""

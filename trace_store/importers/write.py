@@ -45,7 +45,7 @@ from trace_store.objects.operations import report_of, reported_tokens
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs.names import TRASH
+from trace_store.ref_names import TRASH
 from trace_store.store.handle import Store
 from trace_store.transcripts.sources import SOURCE_KEY, Record, record_count, unpurged_records
 

@@ -12,7 +12,6 @@ from trace_store.lazy_import import names
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.llm import contract as contract
-    from trace_store.llm import dialogue as dialogue
     from trace_store.llm import http as http
     from trace_store.llm import http_model as http_model
     from trace_store.llm import settings as settings

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import tomllib
 
-from trace_store import errors, user_files
+from trace_store import errors
 from trace_store.environment import Environment
 from trace_store.files import Disk, read_file, replace_file
 from trace_store.frozen import field, value
@@ -96,7 +96,7 @@ def read_settings_file(environment: Environment, *, disk: Disk | None = None) ->
     if not environment.config_dir:
         return {}
     disk = disk or Disk()
-    path = user_files.settings_file(environment, FILE_NAME)
+    path = environment.settings_file(FILE_NAME)
     found = disk.stat(path)
     if found is None:
         return {}
@@ -128,7 +128,7 @@ def set_setting(
             f"unknown model setting {key!r} (known: {', '.join(KEYS)})", key=key
         )
     disk = disk or Disk()
-    path = user_files.settings_file(environment, FILE_NAME)
+    path = environment.settings_file(FILE_NAME)
     read_settings_file(environment, disk=disk)
     text = _text(disk, path)
     lines = [line for line in text.splitlines() if line.partition("=")[0].strip() != key]

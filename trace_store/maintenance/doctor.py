@@ -17,7 +17,7 @@ from trace_store.frozen import value
 from trace_store.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.lost_found import AGE_MILLISECONDS
 from trace_store.objects.commit import read_commit
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.refs.summary import find_git, git_dir_of
 
 TYPE_CHECKING = False

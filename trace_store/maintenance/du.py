@@ -14,7 +14,7 @@ from trace_store.objects.codec import BLOB, decode, is_plain_blob, kind_of, link
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack import walk_objects
 from trace_store.oid import ObjectId
-from trace_store.refs.names import BRANCHES, FILES
+from trace_store.ref_names import BRANCHES, FILES
 from trace_store.store.handle import Store
 from trace_store.transcripts.segments import file_size
 

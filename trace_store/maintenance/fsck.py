@@ -36,8 +36,8 @@ from trace_store.odb.pack_index import PackIndex
 from trace_store.odb.packs import pack_names
 from trace_store.odb.verify import is_truncated
 from trace_store.oid import ObjectId, is_full_id
+from trace_store.ref_names import BRANCHES
 from trace_store.refs.database import RefDatabase
-from trace_store.refs.names import BRANCHES
 from trace_store.refs.reflog import count_zero_bytes, examine_log
 
 TYPE_CHECKING = False
@@ -346,7 +346,7 @@ def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) 
         lambda: check_journals(store, objects),
         lambda: check_packs(store, database, objects),
         lambda: _check_loose(database, objects, damaged),
-        lambda: damaged_loose(store, objects, damaged) if damaged else (),
+        lambda: _damaged_loose(store, objects, damaged) if damaged else (),
         lambda: _check_purged(store, database, objects),
         lambda: check_refs(store, objects),
         lambda: objects.missing(roots(store), store.objects.purged),
@@ -419,7 +419,7 @@ def _check_purged(
                 yield Finding("purged-object-present", WARNING, purged.hex(), detail)
 
 
-def damaged_loose(
+def _damaged_loose(
     store: Store, objects: ObjectChecks, damaged: Mapping[ObjectId, str]
 ) -> Iterator[Finding]:
     """Yield the findings for damaged loose files.

@@ -22,7 +22,7 @@ from trace_store.maintenance.repack import RewriteReport, pack, packs_holding, w
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import forget_committed, forget_copies
 from trace_store.oid import OID_BYTES, ObjectId, digest
-from trace_store.refs.names import TRASH
+from trace_store.ref_names import TRASH
 from trace_store.refs.reflog import encode_entry
 
 TYPE_CHECKING = False

@@ -40,8 +40,7 @@ from trace_store.odb.packs import pack_names
 from trace_store.odb.quarantine import index_content
 from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, digest, is_full_id
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES, is_ref_name
 from trace_store.refs.resolution import Lineage
 
 TYPE_CHECKING = False

@@ -19,7 +19,7 @@ from trace_store.maintenance.object_copies import objects_in
 from trace_store.maintenance.repair_report import RepairStep
 from trace_store.odb.packs import pack_names
 from trace_store.oid import is_full_id
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.refs.reflog import encode_entry, examine_log
 from trace_store.store.handle import STORE_ID_BYTES, Store
 

@@ -12,7 +12,7 @@ from trace_store.files import read_file, replace_file
 from trace_store.frozen import field, mutable, replace
 from trace_store.merge.conflicts import Resolution
 from trace_store.oid import ObjectId
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.revision import commits_of
 
 TYPE_CHECKING = False

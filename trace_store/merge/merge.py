@@ -30,7 +30,7 @@ from trace_store.merge.result import (
 )
 from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.refs.reflog import DIVERGED_TIPS
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ from trace_store.frozen import value
 from trace_store.merge.conflicts import check_favour
 from trace_store.merge.inputs import APPEND, STRATEGIES
 from trace_store.objects.address import record
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -169,7 +169,7 @@ class Tombstones:
             StorageError: it cannot be written.
         """
         data = fingerprint.encode()
-        self._write(text_file_name(data), data)
+        self._write(_text_file_name(data), data)
         self._sync_names()
 
     def find(self, oid: bytes) -> Tombstone | None:
@@ -257,7 +257,7 @@ class Tombstones:
 
     def _fingerprint(self, name: str) -> Fingerprint | None:
         data = self._data(name, MAXIMUM_FINGERPRINT_BYTES)
-        return None if data is None else parse_fingerprint(name, data)
+        return None if data is None else _parse_fingerprint(name, data)
 
     def _data(self, name: str, limit: int = MAXIMUM_BYTES) -> bytes | None:
         try:
@@ -471,14 +471,14 @@ def find_text(data: bytes, texts: Iterable[Fingerprint]) -> Fingerprint | None:
     return next((text for text in texts if text.matches(data, reduced)), None)
 
 
-def text_file_name(data: bytes) -> str:
+def _text_file_name(data: bytes) -> str:
     """Return the name of a fingerprint's file, given its bytes."""
     return TEXT_PREFIX + digest(data).hex()
 
 
-def parse_fingerprint(name: str, data: bytes) -> Fingerprint | None:
+def _parse_fingerprint(name: str, data: bytes) -> Fingerprint | None:
     """Return the fingerprint in a file, or None if the file is invalid."""
-    if len(data) > MAXIMUM_FINGERPRINT_BYTES or text_file_name(data) != name:
+    if len(data) > MAXIMUM_FINGERPRINT_BYTES or _text_file_name(data) != name:
         return None
     fields: Mapping[str, object]
     try:

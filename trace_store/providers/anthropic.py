@@ -96,7 +96,7 @@ CANNOT_CARRY = (
     "name",
     "arguments",
 )
-"""Losses besides `values.LOST_EVERYWHERE`; codes of `values.LOST_BY_DESIGN`."""
+"""Losses besides `rendering.LOST_EVERYWHERE`; codes of `rendering.LOST_BY_DESIGN`."""
 ID_LIMIT = 256
 ROLES = ("user", "assistant")
 READ_BLOCKS = ("text", "thinking", "tool_result", "tool_use")

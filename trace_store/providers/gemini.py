@@ -112,7 +112,7 @@ CANNOT_CARRY = (
     "name",
     "arguments",
 )
-"""Losses besides `values.LOST_EVERYWHERE`; codes of `values.LOST_BY_DESIGN`."""
+"""Losses besides `rendering.LOST_EVERYWHERE`; codes of `rendering.LOST_BY_DESIGN`."""
 ID_LIMIT = 128
 _ROLES = {"model": "assistant", "user": "user", "function": "tool", "system": "system"}
 

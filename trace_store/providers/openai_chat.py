@@ -63,7 +63,7 @@ CANNOT_CARRY = (
     "calls-last",
     "results-apart",
 )
-"""Losses besides `values.LOST_EVERYWHERE`; codes of `values.LOST_BY_DESIGN`."""
+"""Losses besides `rendering.LOST_EVERYWHERE`; codes of `rendering.LOST_BY_DESIGN`."""
 ID_LIMIT = 40
 USER_BLOCKS = frozenset({"file", "image_url", "input_audio"})
 ASSISTANT_BLOCKS = frozenset({"refusal"})

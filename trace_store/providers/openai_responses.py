@@ -93,7 +93,7 @@ CANNOT_CARRY = (
     "results-apart",
     "name",
 )
-"""Losses besides `values.LOST_EVERYWHERE`; codes of `values.LOST_BY_DESIGN`."""
+"""Losses besides `rendering.LOST_EVERYWHERE`; codes of `rendering.LOST_BY_DESIGN`."""
 ID_LIMIT = 64
 _CALLS = {"function_call": "json", "custom_tool_call": "text"}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})

@@ -79,7 +79,7 @@ class Fault:
     """A call or a result that cannot be shown at its position, or at all.
 
     Attributes:
-        code: one of `values.FAULTS`.
+        code: one of `rendering.FAULTS`.
         place: position of the part.
         detail: what is wrong, and after a semicolon the renderer's repair.
     """

@@ -6,7 +6,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.refs import database as database
     from trace_store.refs import head as head
-    from trace_store.refs import names as names
     from trace_store.refs import reflog as reflog
     from trace_store.refs import rewind_guard as rewind_guard
     from trace_store.refs import summary as summary

@@ -11,9 +11,14 @@ from trace_store.files import read_file, replace_file, stamp, unchanged
 from trace_store.ident import MonotonicClock, SystemClock
 from trace_store.journal.frames import Move
 from trace_store.oid import ObjectId
-from trace_store.ref_names import UsedNames, named_by_users
+from trace_store.ref_names import (
+    BRANCHES,
+    UsedNames,
+    check_case_conflicts,
+    check_ref_name,
+    named_by_users,
+)
 from trace_store.refs.head import MAXIMUM_BYTES, NAME, Head, decode_head, encode_head, read_original
-from trace_store.refs.names import BRANCHES, check_case_conflicts, check_ref_name
 from trace_store.refs.resolution import Lineage, check_expected, is_unexplained, resolve
 from trace_store.refs.tips import TipFiles
 

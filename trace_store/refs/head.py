@@ -11,8 +11,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.files import Disk, read_file
 from trace_store.oid import ObjectId
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.names import BRANCHES, check_ref_name
+from trace_store.ref_names import BRANCHES, check_ref_name, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

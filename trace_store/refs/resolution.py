@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from trace_store import errors, graph, objects
 from trace_store.contracts import ANY
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

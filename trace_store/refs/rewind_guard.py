@@ -14,6 +14,7 @@ from __future__ import annotations
 from trace_store import errors, refs
 from trace_store.files import read_file, replace_file
 from trace_store.oid import ObjectId
+from trace_store.ref_names import RECOVERED
 from trace_store.refs.reflog import GIT, MOVED_BY_GIT
 
 TYPE_CHECKING = False
@@ -101,10 +102,10 @@ class RewindGuard:
         """Return True if another tip or a recovered ref contains the value."""
         # As seen by the lock's holder: listing the directory would notice the removed journal and start another.
         tips = list(self._refs.files.read(name))
-        for _, recovered in self._refs.files.iterate(refs.names.RECOVERED):
+        for _, recovered in self._refs.files.iterate(RECOVERED):
             tips += recovered
         for ref, fold in self._journal.fold.refs.items():
-            if fold.value is not None and ref.startswith(refs.names.RECOVERED):
+            if fold.value is not None and ref.startswith(RECOVERED):
                 tips.append(fold.value)
         return any(self._refs.lineage.is_ancestor(had, tip) for tip in tips)
 

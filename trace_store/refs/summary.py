@@ -26,8 +26,7 @@ from zlib import crc32
 from trace_store import errors
 from trace_store.files import read_file, replace_file, stamp
 from trace_store.journal.published import stamp_of
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES, is_ref_name
 from trace_store.refs.resolution import is_unexplained
 
 TYPE_CHECKING = False

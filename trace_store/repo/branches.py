@@ -8,7 +8,7 @@ import trace_store
 from trace_store import errors, history, repo, revision, store
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId
-from trace_store.refs.names import BRANCHES, FORKS, TRASH
+from trace_store.ref_names import BRANCHES, FORKS, TRASH
 from trace_store.repo.handle import Handle, check_callable, check_count, check_flag, name_of
 
 TYPE_CHECKING = False

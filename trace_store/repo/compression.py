@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from trace_store.compression.compress import CompressionResult, Plan
     from trace_store.compression.expand import Expansion
-    from trace_store.compression.report import SummaryReport
     from trace_store.compression.suggest import Suggestion, Suggestions
+    from trace_store.compression.summaries import SummaryReport
     from trace_store.compression.trim import TrimResult
     from trace_store.context.compiled import CompiledContext
     from trace_store.context.compiler import Compiler
@@ -172,8 +172,8 @@ class Compression:
         )
 
     def report(self, summary: str | Address = "", *, ref: str = "") -> list[SummaryReport]:
-        """List what a summary, or each of the context, no longer mentions; raises as `compression.report.report`."""
-        return compression.report.report(self._on(ref), name_of(summary, "summary"))
+        """List what a summary, or each of the context, no longer mentions; raises as `compression.summaries.report`."""
+        return compression.summaries.report(self._on(ref), name_of(summary, "summary"))
 
     def expand(self, target: str | Address, *, message: str = "", ref: str = "") -> Expansion:
         """Show a compressed, removed or edited message in full again; raises as `compression.expand.expand`."""

@@ -494,7 +494,7 @@ class Line:
         where: dict[str, Any] = {"everything": everything, "trash": trash, "in_lines": in_lines}
         how: dict[str, Any] = {"first_parent": first_parent, "tokens": tokens, "walked": walked}
         names = [name_of(each) for each in (revision if isinstance(revision, list) else [revision])]
-        return history.log_query.query(line, names, wanted, limit=limit, **where, **how)
+        return history.log.query(line, names, wanted, limit=limit, **where, **how)
 
     def status(self, *, model: str = "", count_tokens: bool = True, ref: str = "") -> Status:
         """Return the state of the branch and of the repository.

@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from trace_store.maintenance.fsck_objects import Finding
     from trace_store.maintenance.gc import GcReport
     from trace_store.maintenance.object_scan import FileScan, SecretScan
-    from trace_store.maintenance.purge import PurgePlan, PurgeReport
+    from trace_store.maintenance.purge import PurgePlan, PurgeReport, RewrittenHistory
     from trace_store.maintenance.repack import PackReport
     from trace_store.maintenance.repair_report import RepairReport
-    from trace_store.maintenance.rewrite_history import RewrittenHistory
     from trace_store.maintenance.seal import SealReport
     from trace_store.repo.handle import Revision
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from trace_store.maintenance.du import Amount, StoreUsage, UsageRow
     from trace_store.maintenance.gc import GcReport
     from trace_store.maintenance.object_scan import StoredSecret
-    from trace_store.maintenance.purge import PurgeReport
-    from trace_store.maintenance.rewrite_history import RewrittenHistory
+    from trace_store.maintenance.purge import PurgeReport, RewrittenHistory
 
 
 def stored_secret(found: StoredSecret) -> dict[str, Any]:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from trace_store.checkpoints.soft import Injected
     from trace_store.compression.compress import CompressionResult, Plan
     from trace_store.compression.expand import Expansion
-    from trace_store.compression.report import SummaryReport
     from trace_store.compression.suggest import Suggestions
+    from trace_store.compression.summaries import SummaryReport
     from trace_store.compression.trim import TrimResult
     from trace_store.context.compiled import CompiledContext, CompiledMessage
     from trace_store.history.bisect import Bisection, Step, Verdict

@@ -10,7 +10,7 @@ import os
 import trace_store
 from trace_store import errors, history, repo
 from trace_store.environment import Environment
-from trace_store.refs.names import full_name
+from trace_store.ref_names import full_name
 from trace_store.repo.handle import Handle, check_flag, check_text
 from trace_store.repo.line import Line
 from trace_store.store.discovery import find

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.trajectories.capture import Captured
+    from trace_store.trajectories.code import Reason
     from trace_store.trajectories.compact import Compacted
     from trace_store.trajectories.event_search import FoundEvent
     from trace_store.trajectories.events import Event
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
     from trace_store.trajectories.score import Score
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Followed
-    from trace_store.trajectories.tasks.record import TaskRecord
+    from trace_store.trajectories.tasks.systems import TaskRecord
     from trace_store.trajectories.trail_import import TrailImport
-    from trace_store.trajectories.why import Reason
 
 
 def trajectory_state(state: State) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from trace_store.errors import (
 )
 from trace_store.files import Disk
 from trace_store.frozen import replace
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.repo.handle import Handle, check_callable, check_flag, check_text, name_of
 from trace_store.revision import resolve_address
 

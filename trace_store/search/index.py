@@ -29,7 +29,7 @@ from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import ToolCall
 from trace_store.oid import ObjectId, digest
-from trace_store.refs.names import BRANCHES, TRAJECTORIES
+from trace_store.ref_names import BRANCHES, TRAJECTORIES
 from trace_store.store.handle import Store
 
 VERSION = 5

@@ -22,7 +22,7 @@ from trace_store.objects.commit import read_commit
 from trace_store.objects.message import ROLES, load_parts
 from trace_store.objects.parts import ToolCall
 from trace_store.oid import ObjectId
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.revision import commits_of
 from trace_store.search.index import (
     IndexedVersion,

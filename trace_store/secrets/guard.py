@@ -14,7 +14,6 @@ from trace_store import errors, secrets
 from trace_store.files import Disk, read_file
 from trace_store.layout import DIRECTORY_NAME
 from trace_store.objects.content import ObjectCollector, bytes_of, text_of
-from trace_store.user_files import settings_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -274,7 +273,7 @@ class Guard:
     def _read_settings(self) -> None:
         """Read the user's settings and the known secrets."""
         disk, environment = self._disk, self._environment
-        path = settings_file(environment, SETTINGS) if environment.config_dir else ""
+        path = environment.settings_file(SETTINGS) if environment.config_dir else ""
         if path and disk.exists(path):
             self._settings = secrets.settings.read_settings(
                 read_file(disk, path, limit=MAXIMUM_SETTINGS_BYTES) or b"", path
@@ -286,9 +285,9 @@ class Guard:
         for name in ENV_FILES if self._folder else ():
             path = os.path.join(self._folder, name)
             if disk.exists(path):
-                pairs += env_values(_read_env(disk, os.path.realpath(path)))
-        self._known = secret_values(pairs)
-        self._probes = tuple(map(probe, self._known))
+                pairs += _env_values(_read_env(disk, os.path.realpath(path)))
+        self._known = _secret_values(pairs)
+        self._probes = tuple(map(_probe, self._known))
 
     def _load(self) -> Scanner:
         disk, environment, store_id = self._disk, self._environment, self._store_id
@@ -462,7 +461,7 @@ def _is_followed(low: bytes, word: bytes, given: bool) -> bool:
     return False
 
 
-def secret_values(variables: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def _secret_values(variables: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Return the values that are secrets by their name and value, without duplicates."""
     found = dict.fromkeys(value for name, value in variables if _is_secret(name.upper(), value))
     return tuple(found)[:MAXIMUM_VALUES]
@@ -484,7 +483,7 @@ def _is_secret(name: str, value: str) -> bool:
     return not (value.isdigit() and len(value) < 12)
 
 
-def env_values(data: bytes) -> Iterator[tuple[str, str]]:
+def _env_values(data: bytes) -> Iterator[tuple[str, str]]:
     """Yield names and values of a `.env` file; other lines are ignored."""
     for line in data.decode("utf-8", "replace").splitlines():
         name, is_, value = line.strip().removeprefix("export ").partition("=")
@@ -499,7 +498,7 @@ def env_values(data: bytes) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def probe(secret: str) -> bytes:
+def _probe(secret: str) -> bytes:
     """Return the longest part of a value that escaping never changes; empty if it is too short."""
     pieces = [""]
     for each in secret:

@@ -25,7 +25,6 @@ from trace_store.ident import Randomness
 from trace_store.objects.codec import SALT_BYTES
 from trace_store.oid import derived_key, keyed_digest
 from trace_store.secrets.placeholders import ID_CHARACTERS
-from trace_store.user_files import store_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def allowed(disk: Disk, environment: Environment, store_id: str) -> list[str]:
     """Return the ids of false positives, oldest first."""
     if not environment.data_dir:
         return []
-    data = read_file(disk, store_file(environment, store_id, ALLOWED), limit=MAXIMUM_BYTES) or b""
+    data = read_file(disk, environment.store_file(store_id, ALLOWED), limit=MAXIMUM_BYTES) or b""
     return [line for line in data.decode("utf-8", "replace").splitlines() if is_finding_id(line)]
 
 
@@ -69,7 +68,7 @@ def write_allowed(disk: Disk, environment: Environment, store_id: str, ids: Iter
         StateError: the user has no data folder.
         StorageError: the file cannot be written.
     """
-    path = store_file(environment, store_id, ALLOWED)
+    path = environment.store_file(store_id, ALLOWED)
     make_durable_directory(disk, os.path.dirname(path))
     replace_file(disk, path, "".join(f"{each}\n" for each in ids).encode(), private=True)
 
@@ -100,7 +99,7 @@ def store_key(environment: Environment, store_id: str, place: str, disk: Disk) -
         StateError: the user has no data folder.
         StorageError: the disk failed.
     """
-    path = store_file(environment, store_id, FILE)
+    path = environment.store_file(store_id, FILE)
     found = read_file(disk, path, limit=1024)
     if found is None:
         folder = os.path.dirname(path)

@@ -32,7 +32,7 @@ from trace_store.ident import check_author
 from trace_store.importers.parts import branch_of, session_of
 from trace_store.objects.commit import Tag
 from trace_store.oid import ObjectId, hash_object
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.revision import resolve_commit
 from trace_store.store.handle import Store
 

@@ -7,9 +7,9 @@ HEAD, so they write its reflog only if the branch is checked out.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.ref_names import branch_ref
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.head import NAME, Head
-from trace_store.refs.names import branch_ref
 from trace_store.store.handle import Store
 
 TYPE_CHECKING = False

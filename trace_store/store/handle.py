@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from _thread import RLock
 
-from trace_store import errors, journal, odb, ref_names, refs, store
+from trace_store import errors, journal, odb, refs, store
 from trace_store.config import DEFAULT_BRANCH, Config
 from trace_store.contracts import DURABILITIES, DURABLE, FAST
 from trace_store.files import Disk
@@ -17,6 +17,7 @@ from trace_store.ident import Randomness, SystemClock
 from trace_store.journal.journal import Journal
 from trace_store.layout import DIRECTORIES, DIRECTORY_NAME, Layout
 from trace_store.odb.database import ObjectDatabase
+from trace_store.ref_names import BRANCHES, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -347,7 +348,7 @@ class Store:
         with self.mutex:
             if self._refs is None:
                 branch = self.config.default_branch
-                if not ref_names.is_ref_name(refs.names.BRANCHES + branch):
+                if not is_ref_name(BRANCHES + branch):
                     branch = DEFAULT_BRANCH
                 self._refs = refs.database.RefDatabase(
                     *(self.disk, self.layout, self.journal, self.objects, self.clock, self.mutex),

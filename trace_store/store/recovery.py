@@ -14,8 +14,7 @@ from trace_store.graph import ancestors
 from trace_store.journal.frames import Frame, Move
 from trace_store.objects.codec import links
 from trace_store.oid import digest, hash_object
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.names import RECOVERED
+from trace_store.ref_names import RECOVERED, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

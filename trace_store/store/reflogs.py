@@ -7,8 +7,8 @@ A renamed ref continues with the entries of its earlier name.
 from __future__ import annotations
 
 from trace_store import errors, ref_names
+from trace_store.ref_names import check_text
 from trace_store.refs.head import NAME
-from trace_store.refs.names import check_text
 from trace_store.refs.reflog import ReflogEntry, entries_of, follow_renames, logged_names
 from trace_store.refs.reflog import newest_first as file_entries
 

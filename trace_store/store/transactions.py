@@ -18,7 +18,7 @@ from trace_store.graph import ancestors
 from trace_store.journal.frames import Frame, Move
 from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.objects.codec import links
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.refs.resolution import merged_tips
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store import errors, user_files
+from trace_store import errors
 from trace_store.files import make_durable_directory, read_file, replace_file
 from trace_store.frozen import value
 
@@ -57,7 +57,7 @@ def trusted(disk: Disk, environment: Environment) -> list[Trusted]:
     """
     if not environment.config_dir:
         return []
-    path = user_files.settings_file(environment, NAME)
+    path = environment.settings_file(NAME)
     found = disk.stat(path)
     if found is None:
         return []
@@ -149,6 +149,6 @@ def _write(disk: Disk, environment: Environment, all_: list[Trusted]) -> None:
         for each in all_
     ]
     data = "".join(lines).encode("utf-8", "surrogateescape")
-    path = user_files.settings_file(environment, NAME)
+    path = environment.settings_file(NAME)
     make_durable_directory(disk, os.path.dirname(path))
     replace_file(disk, path, data, private=True)

@@ -9,6 +9,7 @@ from trace_store.lazy_import import names
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.trajectories import capture as capture
+    from trace_store.trajectories import code as code
     from trace_store.trajectories import compact as compact
     from trace_store.trajectories import event_search as event_search
     from trace_store.trajectories import exports as exports
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from trace_store.trajectories import git_hooks as git_hooks
     from trace_store.trajectories import git_notes as git_notes
     from trace_store.trajectories import handle as handle
-    from trace_store.trajectories import links as links
     from trace_store.trajectories import proposals as proposals
     from trace_store.trajectories import reading as reading
     from trace_store.trajectories import recording as recording
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from trace_store.trajectories import trail_import as trail_import
     from trace_store.trajectories import views as views
     from trace_store.trajectories import waiting as waiting
-    from trace_store.trajectories import why as why
     from trace_store.trajectories.events import Alternative as Alternative
     from trace_store.trajectories.events import Event as Event
     from trace_store.trajectories.events import Task as Task
@@ -50,8 +49,8 @@ if TYPE_CHECKING:
     from trace_store.trajectories.tasks.handle import Followed as Followed
     from trace_store.trajectories.tasks.handle import Refreshed as Refreshed
     from trace_store.trajectories.tasks.handle import Tasks as Tasks
-    from trace_store.trajectories.tasks.record import Place as Place
-    from trace_store.trajectories.tasks.record import TaskRecord as TaskRecord
+    from trace_store.trajectories.tasks.systems import Place as Place
+    from trace_store.trajectories.tasks.systems import TaskRecord as TaskRecord
     from trace_store.trajectories.trail_import import trail_folders as trail_folders
     from trace_store.trajectories.views.view import View as View
 
@@ -65,7 +64,7 @@ _HOMES = {
     "Filter": "reading",
     "Followed": "tasks.handle",
     "install_hooks": "git_hooks",
-    "Place": "tasks.record",
+    "Place": "tasks.systems",
     "read_retrospective": "retrospective",
     "Recorded": "recording",
     "Recording": "handle",
@@ -75,7 +74,7 @@ _HOMES = {
     "SessionMessage": "reading",
     "State": "state",
     "Task": "events",
-    "TaskRecord": "tasks.record",
+    "TaskRecord": "tasks.systems",
     "Tasks": "tasks.handle",
     "trail_folders": "trail_import",
     "Trajectories": "handle",

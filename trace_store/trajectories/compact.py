@@ -10,7 +10,7 @@ from trace_store import errors, history
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
 from trace_store.ident import parse_duration
-from trace_store.refs.names import TRAJECTORIES
+from trace_store.ref_names import TRAJECTORIES
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
 from trace_store.trajectories.events import NewEvent

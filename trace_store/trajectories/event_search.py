@@ -10,7 +10,7 @@ from itertools import islice
 from trace_store.context.snippet import Snippet
 from trace_store.frozen import value
 from trace_store.objects.commit import read_commit
-from trace_store.refs.names import TRAJECTORIES
+from trace_store.ref_names import TRAJECTORIES
 from trace_store.search.index import SearchIndex
 from trace_store.search.query import (
     SearchFilter,

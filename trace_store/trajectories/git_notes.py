@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.frozen import value
 from trace_store.trajectories import events as ev
-from trace_store.trajectories.why import decisions_between, moment
+from trace_store.trajectories.code import decisions_between, moment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trace_store.secrets.guard import Guard
     from trace_store.store.handle import Store
     from trace_store.trajectories.capture import Capture
+    from trace_store.trajectories.code import Reason
     from trace_store.trajectories.compact import Compacted
     from trace_store.trajectories.event_search import FoundEvent
     from trace_store.trajectories.events import Alternative, Event
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Tasks
     from trace_store.trajectories.trail_import import TrailImport
-    from trace_store.trajectories.why import Reason
 
 AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
 """Environment variables: the agent's name, and the id of the current trajectory."""
@@ -443,7 +443,7 @@ class Trajectories(Recording):
             RevisionNotFoundError: it is neither a file nor a commit, or the line is not committed.
             StateError: the folder is in no git repository, or git is not installed.
         """
-        return trajectories.why.why(self._store, trajectories.git.git_in(folder), target, limit)
+        return trajectories.code.why(self._store, trajectories.git.git_in(folder), target, limit)
 
     @property
     def code(self) -> Code:
@@ -510,7 +510,7 @@ class Code:
         """
         state, git = self._trajectories.find(trajectory), trajectories.git.git_in(folder)
         names = [commits] if isinstance(commits, str) else commits
-        new = trajectories.links.new_links(self._store, state, git, names)
+        new = trajectories.code.new_links(self._store, state, git, names)
         return self._trajectories.record_all(state.id, new, agent)
 
     def link_later(
@@ -522,7 +522,7 @@ class Code:
         already, or changes only files of Trace, is skipped. Arguments and errors are those of `link`.
         """
         state, git = self._trajectories.find(trajectory), trajectories.git.git_in(folder)
-        new = trajectories.links.new_links(self._store, state, git, [commit])
+        new = trajectories.code.new_links(self._store, state, git, [commit])
         return self._wait(state.id, [link for link in new if link.get("files")]) > 0
 
     def follow_rewrite(self, pairs: Iterable[tuple[str, str]], *, folder: str | Git = ".") -> int:
@@ -539,7 +539,7 @@ class Code:
             As `link`.
         """
         git = trajectories.git.git_in(folder)
-        replaced = trajectories.links.replaced_links(self._store, git, pairs)
+        replaced = trajectories.code.replaced_links(self._store, git, pairs)
         return sum(self._wait(state.id, changes) for state, changes in replaced)
 
     def _wait(self, trajectory: str, new: Sequence[Mapping[str, Any]]) -> int:

@@ -11,7 +11,7 @@ from trace_store import errors
 from trace_store.context.compiler import ContextCompiler
 from trace_store.files import read_file, replace_file
 from trace_store.frozen import fields, value
-from trace_store.llm.dialogue import Dialogue
+from trace_store.llm.contract import Dialogue
 from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.revision import resolve_commit

@@ -18,8 +18,7 @@ from trace_store.objects.commit import read_commit
 from trace_store.objects.message import load_message
 from trace_store.objects.parts import Data, Reasoning
 from trace_store.oid import MINIMUM_PREFIX, ObjectId
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.names import TRAJECTORIES, check_text
+from trace_store.ref_names import TRAJECTORIES, check_text, is_ref_name
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import SESSION, Event
 from trace_store.trajectories.state import ABANDONED, ACTIVE, META, State

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from trace_store import errors
-from trace_store.llm.dialogue import Dialogue
+from trace_store.llm.contract import Dialogue
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import event_data
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from trace_cli.runtime import Invocation
-from trace_store import errors, maintenance, refs
+from trace_store import errors, maintenance
+from trace_store.ref_names import check_ref_name
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store
 
@@ -34,7 +35,7 @@ def full_ref(store: Store, text: str) -> str:
         DetachedHeadError: HEAD is not on a branch.
     """
     if text != "HEAD":
-        return refs.names.check_ref_name(text)
+        return check_ref_name(text)
     ref = store.refs.head().ref
     if ref is None:
         raise errors.DetachedHeadError("HEAD is detached: it is on no branch")

@@ -20,7 +20,7 @@ from trace_cli.render.tables import (
 )
 from trace_store import ObjectId, errors
 from trace_store.objects.address import BIRTH_BYTES
-from trace_store.refs.names import TRASH
+from trace_store.ref_names import TRASH
 from trace_store.repo import records
 
 TYPE_CHECKING = False

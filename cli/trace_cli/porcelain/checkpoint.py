@@ -19,7 +19,7 @@ from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, counted, date, fit, paint, table
 from trace_cli.subcommands import Group
 from trace_store.checkpoints.hard import SOFT
-from trace_store.refs.names import FORKS
+from trace_store.ref_names import FORKS
 from trace_store.repo import records
 
 TYPE_CHECKING = False

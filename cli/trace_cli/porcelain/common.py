@@ -8,7 +8,7 @@ from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
 from trace_store import Store, errors
-from trace_store.refs.names import FILES, TRASH
+from trace_store.ref_names import FILES, TRASH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

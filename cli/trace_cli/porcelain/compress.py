@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.compression.compress import CompressionResult, Plan
-    from trace_store.compression.report import SummaryReport
+    from trace_store.compression.summaries import SummaryReport
     from trace_store.llm.http_model import HttpModel
     from trace_store.repo.compression import Compression
     from trace_store.repo.repository import Repo

@@ -16,8 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.maintenance.object_scan import ContentHolder
-    from trace_store.maintenance.purge import PurgePlan, PurgeReport
-    from trace_store.maintenance.rewrite_history import RewrittenHistory
+    from trace_store.maintenance.purge import PurgePlan, PurgeReport, RewrittenHistory
     from trace_store.maintenance.verify_purged import PurgeVerification
 
 _SHOWN = 20

@@ -14,7 +14,7 @@ from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, moment, number, table
 from trace_cli.subcommands import Group
 from trace_store.ident import format_time, parse_moment
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.revision import SESSIONS
 
 TYPE_CHECKING = False

@@ -13,15 +13,15 @@ from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import counted, date, paint
 from trace_store import errors, trajectories
 from trace_store.repo import trajectory_records as records
+from trace_store.trajectories.code import LINKED
 from trace_store.trajectories.git_hooks import HOOK_SECONDS, POST_REWRITE, REMOVED, UNCHANGED
-from trace_store.trajectories.why import LINKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trace_cli.runtime import Invocation
-    from trace_store.trajectories.why import Basis, Reason
+    from trace_store.trajectories.code import Basis, Reason
 
 MAXIMUM_HOOK_INPUT_BYTES = 1 << 23
 SHOWN_ID = 12

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.handle import Followed
-    from trace_store.trajectories.tasks.record import TaskRecord
+    from trace_store.trajectories.tasks.systems import TaskRecord
 
 WIDTH = 100
 UNFETCHED = "not asked; --fetch asks its system"

@@ -9,7 +9,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, date, number, size, table
 from trace_cli.subcommands import Group
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 from trace_store.repo import records
 
 TYPE_CHECKING = False

@@ -12,7 +12,7 @@ from trace_cli.render.tables import ROLE_STYLES, counted, moment, number, paint
 from trace_store import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.errors import NotFoundError
 from trace_store.ident import format_time
-from trace_store.refs.names import BRANCHES
+from trace_store.ref_names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

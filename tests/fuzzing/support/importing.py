@@ -14,7 +14,7 @@ from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.maintenance.fsck import fsck
-from trace_store.refs.names import FILES
+from trace_store.ref_names import FILES
 from trace_store.store.handle import Store
 from trace_store.transcripts.segments import restore
 

@@ -24,7 +24,7 @@ from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import Message, load_message
 from trace_store.objects.parts import Opaque, ToolResult
-from trace_store.refs.names import FILES
+from trace_store.ref_names import FILES
 from trace_store.store.handle import Store
 from trace_store.transcripts.segments import restore
 

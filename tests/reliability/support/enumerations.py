@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 from tests.reliability.support.holdings import Holding, Look, holding_of, short
 from tests.reliability.support.recordings import Recording, Step
-from trace_store.testing.enumeration import Kernel
-from trace_store.testing.power_cuts import DiskImage
+from trace_store.testing.power_cuts import DiskImage, Kernel
 
 DERIVED = frozenset({"tmp", "locks"})
 

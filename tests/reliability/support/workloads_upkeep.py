@@ -13,10 +13,9 @@ from trace_store.files import APPEND, create_file, read_file
 from trace_store.ident import FixedClock
 from trace_store.maintenance.adopt import adopt
 from trace_store.maintenance.gc import prune
-from trace_store.maintenance.purge import plan_purge, purge, purge_and_rewrite
+from trace_store.maintenance.purge import plan_purge, purge, purge_and_rewrite, rewrite_history
 from trace_store.maintenance.repair import repair
 from trace_store.maintenance.repair_files import open_damaged, repair_config
-from trace_store.maintenance.rewrite_history import rewrite_history
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit

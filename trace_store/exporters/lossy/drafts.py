@@ -245,7 +245,7 @@ class Pairs:
     result_of: Mapping[int, Piece]
 
 
-def pairs_of(drafts: Sequence[Draft]) -> Pairs:
+def _pairs_of(drafts: Sequence[Draft]) -> Pairs:
     """Return the pairs; valid as long as drafts and pieces are the same objects."""
     pieces = [[piece for piece in draft.pieces if piece.part is not None] for draft in drafts]
     found, _ = pair(drafts)
@@ -264,7 +264,7 @@ def settle_calls(drafts: Sequence[Draft], fit: Callable[[str], str]) -> list[Dra
 
     A result has the id of its call. A result without a call stays, with an unused id.
     """
-    pairs = pairs_of(drafts)
+    pairs = _pairs_of(drafts)
     pieces = list(_pieces(drafts))
     called = {piece.part.id for piece in pieces if isinstance(piece.part, ToolCall)}
     alone = [
@@ -293,7 +293,7 @@ def settle_calls(drafts: Sequence[Draft], fit: Callable[[str], str]) -> list[Dra
 
 def only_answers(drafts: Sequence[Draft]) -> list[Draft]:
     """Return drafts without results that lack a call."""
-    pairs = pairs_of(drafts)
+    pairs = _pairs_of(drafts)
     for piece in list(_pieces(drafts)):
         if isinstance(piece.part, ToolResult) and id(piece) not in pairs.call_of:
             piece.part = None
@@ -306,7 +306,7 @@ def answers_behind_calls(drafts: Sequence[Draft]) -> list[Draft]:
     A result without a call stays with the results of the message before. Other content of a message of results
     stays with them, unless they move elsewhere.
     """
-    pairs = pairs_of(drafts)
+    pairs = _pairs_of(drafts)
     answers: dict[int, list[tuple[Draft, Piece]]] = {}
     rounds: list[tuple[Draft | None, list[Draft]]] = [(None, [])]
     for draft in drafts:

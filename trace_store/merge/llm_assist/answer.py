@@ -14,7 +14,7 @@ import re2
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.llm.dialogue import object_in
+from trace_store.llm.contract import object_in
 from trace_store.merge.conflicts import TEXT, Resolution
 from trace_store.providers.wire import has_surrogates
 

@@ -10,7 +10,7 @@ import json
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.llm.dialogue import Dialogue, object_in
+from trace_store.llm.contract import Dialogue, object_in
 from trace_store.merge.llm_assist.answer import unusable_error
 from trace_store.merge.llm_assist.request import MAXIMUM_QUESTION, SHORT_TEXT, cut, names, said_by
 from trace_store.merge.meaning_warnings import JUDGED, MeaningWarning

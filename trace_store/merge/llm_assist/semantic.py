@@ -11,7 +11,7 @@ from trace_store import errors
 from trace_store.context import tokens
 from trace_store.context.tokens.overhead import count_message
 from trace_store.frozen import replace, value
-from trace_store.llm.dialogue import Dialogue
+from trace_store.llm.contract import Dialogue
 from trace_store.merge.llm_assist.answer import parse_answer
 from trace_store.merge.llm_assist.request import SYSTEM, build_request
 from trace_store.merge.result import MergeAdvice

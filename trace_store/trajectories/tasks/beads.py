@@ -9,13 +9,13 @@ import re
 from trace_store import errors
 from trace_store.files import read_file
 from trace_store.trajectories.tasks.programs import find_program, run
-from trace_store.trajectories.tasks.record import DONE, IN_PROGRESS, OPEN, TaskRecord, not_found
+from trace_store.trajectories.tasks.systems import DONE, IN_PROGRESS, OPEN, TaskRecord, not_found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.trajectories.tasks.record import Place
+    from trace_store.trajectories.tasks.systems import Place
 
 SECONDS = 5.0
 FOLDER, EXPORT = ".beads", "issues.jsonl"

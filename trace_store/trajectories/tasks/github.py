@@ -7,14 +7,14 @@ import re
 
 from trace_store import errors
 from trace_store.trajectories.tasks.programs import find_program, run
-from trace_store.trajectories.tasks.record import CANCELED, DONE, OPEN, TaskRecord, not_found
+from trace_store.trajectories.tasks.systems import CANCELED, DONE, OPEN, TaskRecord, not_found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.trajectories.tasks.programs import Outcome
-    from trace_store.trajectories.tasks.record import Place
+    from trace_store.trajectories.tasks.systems import Place
 
 SECONDS = 15.0
 NOT_LOGGED_IN = 4

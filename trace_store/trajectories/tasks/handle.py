@@ -12,7 +12,7 @@ from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
 from trace_store.trajectories.events import NewEvent, Task, event_data
 from trace_store.trajectories.tasks import systems
-from trace_store.trajectories.tasks.record import DONE, ENDED, Place
+from trace_store.trajectories.tasks.systems import DONE, ENDED, Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
     from trace_store.trajectories.recording import Recorder
     from trace_store.trajectories.state import State
-    from trace_store.trajectories.tasks.record import TaskRecord
+    from trace_store.trajectories.tasks.systems import TaskRecord
 
 _BEADS = re.compile(r"(?:^|[/_-])(bd-[a-z0-9]+(?:\.[0-9]+)*)(?=[/_-]|$)")
 _KEY = re.compile(r"(?:^|[/_-])([A-Z][A-Z0-9]{0,9}-[0-9]{1,9})(?=[/_-]|$)")

@@ -6,14 +6,14 @@ import base64
 import re
 
 from trace_store import errors
-from trace_store.trajectories.tasks.record import DONE, IN_PROGRESS, OPEN, TaskRecord, not_found
+from trace_store.trajectories.tasks.systems import DONE, IN_PROGRESS, OPEN, TaskRecord, not_found
 from trace_store.trajectories.tasks.web import Service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.trajectories.tasks.record import Place
+    from trace_store.trajectories.tasks.systems import Place
 
 URL_VARIABLE, EMAIL = "TRACE_JIRA_URL", "JIRA_EMAIL"
 CLOUD_TOKEN, SERVER_TOKEN = "JIRA_API_TOKEN", "JIRA_TOKEN"

@@ -6,7 +6,7 @@ import re
 
 from trace_store import errors
 from trace_store.llm.settings import masked
-from trace_store.trajectories.tasks.record import (
+from trace_store.trajectories.tasks.systems import (
     CANCELED,
     DONE,
     IN_PROGRESS,
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.trajectories.tasks.record import Place
+    from trace_store.trajectories.tasks.systems import Place
 
 URL, URL_VARIABLE, KEY_VARIABLE = "https://api.linear.app", "TRACE_LINEAR_URL", "LINEAR_API_KEY"
 QUERY = """query($id: String!) { issue(id: $id) {

@@ -10,14 +10,14 @@ from contextlib import suppress
 
 from trace_store import errors
 from trace_store.frozen import value
-from trace_store.trajectories.tasks.record import MAXIMUM_ANSWER_BYTES
+from trace_store.trajectories.tasks.systems import MAXIMUM_ANSWER_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import IO
 
-    from trace_store.trajectories.tasks.record import Place
+    from trace_store.trajectories.tasks.systems import Place
 
 
 @value

@@ -1,4 +1,8 @@
-"""The task systems: look-up by name, and by the id of a task."""
+"""Task systems: their interface, tasks as they describe them, and look-up by name and by the id of a task.
+
+A system is a class that is called with a `Place`. Other packages add systems with entry points of the group
+`trace.tasks`. The answer of a system is untrusted text: `TaskRecord.of` limits its length, and each output escapes it.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,48 @@ import re
 from typing import cast
 
 from trace_store import errors
+from trace_store.frozen import value
+from trace_store.ident import parse_time
 from trace_store.lazy_import import submodules
+from trace_store.trajectories.events import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from importlib.metadata import EntryPoint
-    from typing import NoReturn
+    from typing import NoReturn, Protocol
 
-    from trace_store.trajectories.events import Task
-    from trace_store.trajectories.tasks.record import Place, TaskSystem
+    from trace_store.environment import Environment
+    from trace_store.files import Disk
 
+    class TaskSystem(Protocol):
+        """A task system.
+
+        Attributes:
+            name: such as `github`.
+            is_local: whether it answers without the network.
+        """
+
+        name: str
+        is_local: bool
+
+        def detect(self, text: str) -> str:
+            """Return the id of a task in this system, given an id or an address; "" for any other text."""
+
+        def resolve(self, id: str) -> TaskRecord:
+            """Ask for a task.
+
+            Raises:
+                NotFoundError: there is no such task.
+                TaskError: the system is unreachable, refuses, or gave an invalid answer.
+                StateError: a setting is missing.
+            """
+
+
+OPEN, IN_PROGRESS, DONE, CANCELED = "open", "in_progress", "done", "canceled"
+ENDED = (DONE, CANCELED)
+TITLE_LENGTH, DESCRIPTION_LENGTH, STORED_LENGTH = 500, 65_536, 1_000
+MAXIMUM_ANSWER_BYTES = 1 << 20
 GROUP = "trace.tasks"
 """The group of entry points; each names the class of a task system in another package."""
 PLAIN = "plain"
@@ -24,6 +59,126 @@ CLASSES = {"beads": "Beads", "github": "GitHub", "linear": "Linear", "jira": "Ji
 """Modules and classes, in the order in which systems are tried; other packages and `plain` come last."""
 _ID = re.compile(r"[A-Z][A-Z0-9_]*-[0-9]+")
 _module = submodules("trace_store.trajectories.tasks")
+
+
+@value
+class Place:
+    """The folders and the environment that a task system uses.
+
+    Attributes:
+        root: the `.trace` directory of the repository.
+        folder: the project's folder.
+        environment: has the keys and addresses.
+        disk: reads files.
+    """
+
+    root: str
+    folder: str
+    environment: Environment
+    disk: Disk
+
+
+@value
+class TaskRecord:
+    """A task, as its system describes it.
+
+    Attributes:
+        system: the name of the system.
+        id: its id there.
+        title: what is to be done, on one line.
+        state: `open`, `in_progress`, `done` or `canceled`.
+        url: its page, or "".
+        updated: when it last changed, in milliseconds since the epoch; 0 if that is unknown.
+        labels: its labels.
+        assignee: who works on it, or "".
+        description: more about it.
+        external: the id or address of the same task in another system, or "".
+        notes: what a reader should know, such as that the answer may be outdated.
+    """
+
+    system: str
+    id: str
+    title: str
+    state: str
+    url: str = ""
+    updated: int = 0
+    labels: tuple[str, ...] = ()
+    assignee: str = ""
+    description: str = ""
+    external: str = ""
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        system: str,
+        id: object,
+        *,
+        title: object,
+        state: str,
+        url: object = "",
+        updated: object = "",
+        labels: Iterable[object] = (),
+        assignee: object = "",
+        description: object = "",
+        external: object = "",
+        notes: tuple[str, ...] = (),
+    ) -> TaskRecord:
+        """Return a task from the values of an answer; a value that is not text becomes "".
+
+        Raises:
+            TaskNonsenseError: it has no id or no title.
+        """
+        id_, title_ = _line(id), _line(title)
+        if not id_ or not title_:
+            raise errors.TaskNonsenseError(f"the answer of {system} has no id or no title")
+        return cls(
+            system,
+            id_,
+            title_,
+            state,
+            _line(url),
+            _moment(updated),
+            tuple(filter(None, map(_line, labels))),
+            _line(assignee),
+            _text(description, DESCRIPTION_LENGTH),
+            _line(external),
+            notes,
+        )
+
+    def as_task(self) -> Task:
+        """Return the task that a trajectory stores. Each of its commits repeats it, so a long description is cut."""
+        text = self.description
+        if len(text) > STORED_LENGTH:
+            text = text[: STORED_LENGTH - 1].rstrip() + "…"
+        return Task(self.title, text, self.system, self.id, self.url, self.state)
+
+
+def _text(given: object, length: int) -> str:
+    if not isinstance(given, str):
+        return ""
+    return given[:length].encode("utf-8", "replace").decode().strip()
+
+
+def _line(given: object) -> str:
+    return " ".join(_text(given, TITLE_LENGTH).split())
+
+
+def _moment(given: object) -> int:
+    try:
+        return parse_time(given) if isinstance(given, str) and given else 0
+    except (errors.InvalidInputError, OverflowError):
+        return 0
+
+
+def not_found(system: str, id: str) -> errors.NotFoundError:
+    """Return the error for a task that does not exist, or that the user may not see."""
+    return errors.NotFoundError(
+        f"{system} shows no task {id[:80]!r}",
+        code=errors.ErrorCode.TASK_NOT_FOUND,
+        system=system,
+        id=id,
+    )
 
 
 class Plain:

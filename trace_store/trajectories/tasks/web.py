@@ -9,7 +9,7 @@ from trace_store import errors
 from trace_store.ident import Clock
 from trace_store.llm.http import Connection, Peer, RequestConnections, retry_after
 from trace_store.llm.settings import checked_key, checked_url, is_private, proxy_for
-from trace_store.trajectories.tasks.record import MAXIMUM_ANSWER_BYTES
+from trace_store.trajectories.tasks.systems import MAXIMUM_ANSWER_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""Why the code is as it is: from a file, a line or a commit to the decisions behind it.
+"""Code and trajectories: the commits that belong to a trajectory, and the decisions behind a file, a line or a commit.
+
+A commit is linked once, by an event. When a rebase or an amend replaces the commit, the event is amended: the link
+leads to the new commit, and its earlier version keeps the old one.
 
 A commit leads to a trajectory if it is linked, if it makes the same change as a linked one, or if its message names the
 trajectory. Otherwise it may be a squash. A linked commit that is not in the history is assumed to be squashed into the
@@ -13,12 +16,16 @@ from trace_store import errors
 from trace_store.frozen import value
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
+from trace_store.ref_names import TRAJECTORIES
 from trace_store.trajectories import events as ev
-from trace_store.trajectories import links, reading
+from trace_store.trajectories import reading, waiting
+from trace_store.trajectories.events import event_data
+from trace_store.trajectories.git import MAXIMUM_FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from trace_store.objects.address import Address
     from trace_store.oid import ObjectId
@@ -28,6 +35,8 @@ if TYPE_CHECKING:
     from trace_store.trajectories.reading import Trajectory
     from trace_store.trajectories.state import State
 
+_OLDER_IN_A_ROW = 16
+"""Stop after this many consecutive older events; not at the first, since events may be late and clocks differ."""
 LINKED, SAME_CHANGE, TRAILER, SAME_FILES = "linked", "same change", "trailer", "same files"
 MAXIMUM_COMMITS = 1000
 """Maximum number of commits that are searched in the history of a file or a commit."""
@@ -36,6 +45,153 @@ MAXIMUM_PATCHES = 200
 _SECOND = 999
 """Added to git's times, which have no milliseconds."""
 _STEPS_TO_MESSAGES = 50
+
+
+def new_links(
+    store: Store, state: State, git: Git, names: Sequence[str]
+) -> list[Mapping[str, Any]]:
+    """Return the data of links to those commits that a trajectory does not link yet.
+
+    Args:
+        store: the repository's store.
+        state: the trajectory.
+        git: the repository of the code.
+        names: the commits, as git names them.
+
+    Raises:
+        RevisionNotFoundError: git knows no such commit.
+        StateError: git is not installed, or knows no repository here.
+    """
+    ids: dict[str, None] = {}
+    for name in names:
+        found = git.resolve(name)
+        if not found:
+            raise errors.RevisionNotFoundError(
+                f"git knows no commit {name[:80]!r}",
+                code=errors.ErrorCode.CODE_NOT_FOUND,
+                name=name,
+            )
+        ids[found] = None
+    commits = git.commits(list(ids))
+    linked = _linked_since(store, state, commits)
+    return link_data(git, [commit for commit in commits if commit.id not in linked])
+
+
+def link_data(git: Git, commits: Sequence[CodeCommit]) -> list[Mapping[str, Any]]:
+    """Return the data of links to commits; raises as `Git.ask`."""
+    if not commits:
+        return []
+    patch_ids = git.patch_ids([commit.id for commit in commits])
+    place = git.place()
+    return [
+        event_data(
+            ev.LINKED,
+            more={
+                "commit": commit.id,
+                "patch_id": patch_ids.get(commit.id, ""),
+                "subject": commit.subject,
+                "files": commit.files[:MAXIMUM_FILES],
+                "branch": place.branch if commit.id == place.head else "",
+                "made": commit.made,
+            },
+        )
+        for commit in commits
+    ]
+
+
+def replaced_links(
+    store: Store, git: Git, pairs: Iterable[tuple[str, str]]
+) -> list[tuple[State, list[Mapping[str, Any]]]]:
+    """Return amendments that point links to the rewritten commits, by trajectory.
+
+    The time of a change stays: a commit that was squashed of several has that of the first one.
+
+    Args:
+        store: the repository's store.
+        git: the repository of the code.
+        pairs: (old, new) ids of commits, as git gives them to its hook `post-rewrite`.
+
+    Raises:
+        StateError: git is not installed, or knows no repository here.
+        InvalidInputError: git does not know one of the commits.
+    """
+    replaced = dict(pairs)
+    olds = git.commits(list(replaced))
+    news = link_data(git, git.commits(list(dict.fromkeys(replaced.values()))))
+    changes = {link["commit"]: {**link} for link in news}
+    for change in changes.values():
+        del change["type"], change["made"]
+    result: list[tuple[State, list[Mapping[str, Any]]]] = []
+    for state in linking(store):
+        linked = _linked_since(store, state, olds)
+        amendments: list[Mapping[str, Any]] = [
+            event_data(ev.AMENDED, more={**which, "changes": changes[new]})
+            for old, new in replaced.items()
+            if new in changes
+            for which in linked.get(old, ())
+        ]
+        if amendments:
+            result.append((state, amendments))
+    return result
+
+
+def linking(store: Store) -> list[State]:
+    """Return the trajectories with links to commits; raises as `reading.list_trajectories`."""
+    late = waiting.trajectories_with_events(store)
+    return [
+        state
+        for state in reading.list_trajectories(store)
+        if state.count(ev.LINKED) or state.id in late
+    ]
+
+
+def _linked_since(
+    store: Store, state: State, commits: Sequence[CodeCommit]
+) -> dict[str, list[Mapping[str, str]]]:
+    """Return which links lead to a commit, as an amendment names them; several do if it was squashed.
+
+    A commit is linked only after it was made, so events from before the oldest of `commits` was made are not read.
+    """
+    found: dict[str, list[Mapping[str, str]]] = {}
+    known: set[str] = set()
+    late = waiting.waiting(store, state.id)
+    for each in late:
+        if each.data["type"] == ev.LINKED:
+            found[each.data["commit"]] = [{waiting.REPLACES: each.data["commit"]}]
+        elif found.pop(each.data.get(waiting.REPLACES, ""), None):
+            commit = each.data["changes"]["commit"]
+            found[commit] = [{waiting.REPLACES: commit}]
+    for each in reversed(late):
+        if "event" in each.data:
+            _keep_newest(found, known, each.data["event"], each.data["changes"])
+    if not commits or not state.count(ev.LINKED):
+        return found
+    since = min(commit.committed for commit in commits)
+    unread, older = list(store.refs.tips(TRAJECTORIES + state.id)), 0
+    seen: set[ObjectId] = set()
+    while unread and older < _OLDER_IN_A_ROW:
+        oid = unread.pop()
+        if oid in seen:
+            continue
+        seen.add(oid)
+        stored = read_commit(oid, store.objects.read)
+        unread += stored.parents
+        older = older + 1 if stored.time < since else 0
+        for event in reading.events_of(store, oid, stored):
+            if event.type == ev.LINKED:
+                _keep_newest(found, known, event.id.hex, event.data)
+            elif event.type == ev.AMENDED and "event" in event.data:
+                _keep_newest(found, known, event.data["event"], event.data["changes"])
+    return found
+
+
+def _keep_newest(
+    found: dict[str, list[Mapping[str, str]]], known: set[str], link: str, data: Mapping[str, Any]
+) -> None:
+    """Keep which commit a link leads to, unless a newer event said it."""
+    if link not in known and "commit" in data:
+        known.add(link)
+        found.setdefault(data["commit"], []).append({"event": link})
 
 
 @value
@@ -82,7 +238,7 @@ def why(store: Store, git: Git, target: str, limit: int) -> list[Reason]:
         StateError: git is not installed, or knows no repository here.
     """
     asked, history, file = _commits_of(git, target)
-    trajectories = [reading.read_trajectory(store, state.id) for state in links.linking(store)]
+    trajectories = [reading.read_trajectory(store, state.id) for state in linking(store)]
     matches = _Matches(trajectories, history, git)
     reasons: list[Reason] = []
     for commit in asked:
