@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from trace_store.repo.branches import Branches as Branches
     from trace_store.repo.bundles import Bundles as Bundles
     from trace_store.repo.compression import Compression as Compression
-    from trace_store.repo.line import Line as Line
     from trace_store.repo.maintenance import Maintenance as Maintenance
-    from trace_store.repo.repository import Repo as Repo
     from trace_store.repo.stopped import Stopped as Stopped
     from trace_store.repo.tags import Tags as Tags
     from trace_store.repo.transcripts import Transcripts as Transcripts
@@ -41,10 +39,8 @@ _HOMES = {
     "Branches": "branches",
     "Bundles": "bundles",
     "Compression": "compression",
-    "Line": "line",
     "Maintenance": "maintenance",
     "OngoingBisection": "bisection",
-    "Repo": "repository",
     "Stopped": "stopped",
     "Tags": "tags",
     "Transcripts": "transcripts",
