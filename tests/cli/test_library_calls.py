@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import Run
+from tests.support.public_names import PUBLIC
 from trace_cli import porcelain
 from trace_cli.commands import COMMANDS, PLUMBING
 from trace_store import Environment
@@ -93,14 +94,6 @@ CALLED = {
     for owner, calls in OWNERS.items()
     for command, _, function in (each.partition("=") for each in calls.split())
 }
-
-PUBLIC = (
-    *("trace_store", "trace_store.errors", "trace_store.ident", "trace_store.repo"),
-    *("trace_store.context", "trace_store.exporters", "trace_store.importers", "trace_store.llm"),
-    *("trace_store.maintenance", "trace_store.providers", "trace_store.secrets"),
-    *("trace_store.trajectories",),
-)
-"""The packages and modules that porcelain modules import from: names in `__all__`, or all names of a module."""
 
 WITHOUT_REPOSITORY = {"demo", "completion", "help", "version"}
 """Commands that need no open repository, and call no function of the library for it."""

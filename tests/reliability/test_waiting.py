@@ -17,7 +17,6 @@ import pytest
 
 from tests.support.command_line import Outcome
 from trace_cli.main import main
-from trace_cli.porcelain import location
 from trace_cli.runtime import Invocation
 from trace_store import Repo
 from trace_store.environment import Environment
@@ -30,6 +29,7 @@ from trace_store.maintenance import seal as sealing
 from trace_store.maintenance.lock import OperationLock, brief_lock
 from trace_store.maintenance.lock_wait import LoggingLockWaiter, warn_of_unsealed
 from trace_store.maintenance.seal import seal
+from trace_store.repo import maintenance
 from trace_store.store.handle import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -390,7 +390,7 @@ def test_a_lock_that_lies_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_init_says_where_locks_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place, told in (("/home/ada", True), ("/srv/project", False), ("/dev/shm/x", False)):
         monkeypatch.setattr(
-            location, "kind_of", lambda path, place=place: kind_of(place, table=MOUNTS)
+            maintenance, "kind_of", lambda path, place=place: kind_of(place, table=MOUNTS)
         )
         err = io.BytesIO()
         here = Invocation(environment=Environment(), output=io.BytesIO(), error=err, terminal=False)

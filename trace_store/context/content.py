@@ -65,7 +65,7 @@ def call_line(name: str, arguments: str) -> str:
 
 
 def result_line(text: str) -> str:
-    """Return a result as `-> ` and its first line that is not blank."""
+    """Return a result as an arrow, `->`, and its first line that is not blank."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return f"-> {first}" if first else "-> (nothing)"
 

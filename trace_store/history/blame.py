@@ -91,9 +91,8 @@ def blame(
     calls: dict[str, str] = {}
     for message in context.messages:
         stored = message.stored
-        tools = tuple(
-            dict.fromkeys(_tools(stored, calls))
-        )  # of every message: a result needs its call
+        # This looks at every message, since a result needs the call before it.
+        tools = tuple(dict.fromkeys(_tools(stored, calls)))
         if message.address not in wanted:
             continue
         *later, made = changes[message.address]

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from trace_store.repo.compression import Compression as Compression
     from trace_store.repo.in_progress import OngoingBisection as OngoingBisection
     from trace_store.repo.in_progress import Stopped as Stopped
-    from trace_store.repo.line import Line as Line
     from trace_store.repo.maintenance import Maintenance as Maintenance
-    from trace_store.repo.repository import Repo as Repo
     from trace_store.repo.tags import Tags as Tags
     from trace_store.repo.transcripts import Transcripts as Transcripts
     from trace_store.repo.trash import Trash as Trash
@@ -39,10 +37,8 @@ _HOMES = {
     "Branches": "branches",
     "Bundles": "bundles",
     "Compression": "compression",
-    "Line": "line",
     "Maintenance": "maintenance",
     "OngoingBisection": "in_progress",
-    "Repo": "repository",
     "Stopped": "in_progress",
     "Tags": "tags",
     "Transcripts": "transcripts",
