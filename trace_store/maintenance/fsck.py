@@ -2,8 +2,8 @@
 
 Invariant: damage is reported, never raised, and nothing is changed. Codes are stable: the list only grows.
 
-An object stored with durability `fast` may be truncated by a power cut before anything links to it. A truncated
-loose file is harmless if its object is unreachable or has another sound copy. Any other damage is an error.
+An object stored with durability `fast` may be truncated by a power cut before anything links to it. A truncated loose
+file is harmless if its object is unreachable or has another sound copy. Any other damage is an error.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Purge: permanent removal of content, leaving tombstones, or with a history that is rewritten without its ids.
+"""Purge: permanent removal of content, with tombstones or a rewritten history.
 
 Invariant: tombstones are made durable first. From then on the content is neither served nor stored. Then its bytes are
 removed: from journals by a seal that omits them, from packs by a rewrite, from loose files and from derived data.
 Before a file is removed, all of its other content is durable elsewhere. After an interruption, content is either
 readable or marked as purged, and the purge can be repeated.
 
-Invariant: an id in a commit, tag or list is 32 bytes and nothing else is, so one rule rewrites them all, oldest
-first. All refs move in one transaction from their known values, so a concurrent move is not overwritten.
-`local/reissued`, which git ignores, maps old ids to new ones. Messages keep their addresses: a rewritten commit carries
-the messages born in the old one.
+Invariant: an id in a commit, tag or list is 32 bytes and nothing else is, so one rule rewrites them all, oldest first.
+All refs move in one transaction from their known values, so a concurrent move is not overwritten. `local/reissued`,
+which git ignores, maps old ids to new ones. Messages keep their addresses: a rewritten commit carries the messages born
+in the old one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operations on a context: their fields, the messages they add and name, and the token counts they report.
+"""Operations on a context: their fields, messages and reported token counts.
 
 Rule: constructors only build the stored form; `context/fold.py` applies operations. Which messages an operation adds or
 names is decided here.

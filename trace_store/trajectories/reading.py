@@ -1,4 +1,4 @@
-"""Reading: the events of a trajectory, the messages of sessions in its chapters, and lists of trajectories.
+"""Reading: events of trajectories in chapters, messages of sessions, and lists.
 
 If two clones both recorded events, the ref has two tips. The trajectory is then the union of both histories, sorted by
 time, and no merge is needed.
