@@ -76,8 +76,8 @@ COMMON_BYTES = 16
 EASILY_GUESSED_BYTES = 64
 """Shorter unsalted content can be guessed, and the remaining id would confirm a correct guess."""
 
-FILE = "reissued"
-MESSAGE = "purge: history rewritten"
+_NEW_IDS_FILE = "reissued"
+_REWRITE_MESSAGE = "purge: history rewritten"
 _DROPPED = ("source", "prompt")
 _SHORTENED = ("schemas", "keep")
 """Fields from which ids are dropped: single ids, and lists of ids."""
@@ -601,7 +601,7 @@ def rewrite_history(
     if head.ref is None and head.oid in rewriter.new_ids:
         raise errors.StateError("HEAD is detached at a commit that must be rewritten")
     if edits:
-        transaction = Transaction(list(rewriter.new.items()), edits, MESSAGE)
+        transaction = Transaction(list(rewriter.new.items()), edits, _REWRITE_MESSAGE)
         _save_new_ids(store, rewriter.new_ids)  # first: afterwards the old ids are unknown
         store.transact(lambda _: transaction, author=author)
     return RewrittenHistory(dict(rewriter.new_ids), tuple(sorted(edit.name for edit in edits)))
@@ -688,7 +688,7 @@ def _as_json(text: str) -> bytes:
 
 def _save_new_ids(store: Store, new_ids: dict[ObjectId, ObjectId]) -> None:
     """Add old and new ids to the file; it may contain some from a failed attempt."""
-    path = os.path.join(store.layout.local_dir, FILE)
+    path = os.path.join(store.layout.local_dir, _NEW_IDS_FILE)
     make_durable_directory(store.disk, store.layout.local_dir)
     before = read_file(store.disk, path) or b""
     known = set(before.splitlines(keepends=True))

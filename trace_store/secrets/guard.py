@@ -33,7 +33,7 @@ FACT = "secrets"
 """Metadata field of a commit with redacted secrets: the version of the rules."""
 COLD_BYTES = 64 << 10
 CONTENT_BYTES = 512
-"""The prefilter checks this many bytes per process, plus an overhead per content.
+"""`may_hold` checks this many bytes per process, plus an overhead per content.
 
 That is about the cost of loading the scanner.
 """
