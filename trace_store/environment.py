@@ -1,4 +1,4 @@
-"""Environment variables that Trace uses, read once into a value, and the user's own files below the folders they name.
+"""Environment variables that Trace uses, read once, and the user's own files.
 
 Rule: no other module of the library reads the process's environment. A caller can build its own Environment.
 

@@ -1,4 +1,4 @@
-"""Object ids: the BLAKE3-256 hash of an object's bytes.
+"""Object ids, the BLAKE3-256 hash of an object's bytes, and checks of them.
 
 Rule: only this module hashes. BLAKE3 is specified at https://github.com/BLAKE3-team/BLAKE3-specs; the 32-byte default
 output is used everywhere.
@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from trace_store import errors
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 OID_BYTES = 32
 HEX_CHARACTERS = 64
 MINIMUM_PREFIX = 4
@@ -19,9 +15,10 @@ MAXIMUM_CANDIDATES = 16
 """Maximum number of ids that a prefix look-up returns."""
 _HEX = frozenset("0123456789abcdef")
 
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from blake3 import blake3
 else:
 

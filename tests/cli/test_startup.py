@@ -112,15 +112,15 @@ WITH_JSON_OR_PROCESSES = [
 """Commands that need json or subprocess, and some modules that these import."""
 MOST_MODULES = {
     "version": 14,
-    "config": 71,
-    "commit -q --no-seal": 94,
-    "commit -q": 107,
-    "log": 93,
-    "status": 101,
-    "compile": 104,
-    "show": 97,
-    "fsck": 104,
-    "trajectory start x": 110,
+    "config": 58,
+    "commit -q --no-seal": 83,
+    "commit -q": 95,
+    "log": 83,
+    "status": 95,
+    "compile": 89,
+    "show": 88,
+    "fsck": 94,
+    "trajectory start x": 96,
 }
 """How many modules of Trace a command may load: each costs about 60 µs, half a per cent of a bare interpreter."""
 

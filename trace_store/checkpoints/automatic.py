@@ -276,7 +276,7 @@ def _reported(store: Store, line: Sequence[_NewCommit]) -> Iterator[tuple[Object
     """Yield the token counts that providers reported for new commits, after the last one before them."""
     counts = [(new.oid, new.token_count) for new in line if new.token_count]
     for oid, commit in _walk(store, line[0].parent) if counts else ():
-        if report := objects.operations.report_of(commit):
+        if report := objects.reports.report_of(commit):
             yield oid, report.token_count
             break
     yield from counts

@@ -1,8 +1,8 @@
-"""Summaries: written by a model, whose answers are checked, or without one; and what a summary no longer mentions.
+"""Summaries: written by a model or without one, and what they no longer mention.
 
-A model gets history quoted as JSON, so that it cannot act as an instruction. History that exceeds the model's window
-is summarised in chunks, and then the chunk summaries are summarised. An unusable answer is retried once, with a list
-of its faults.
+A model gets history quoted as JSON, so that it cannot act as an instruction. History that exceeds the model's window is
+summarised in chunks, and then the chunk summaries are summarised. An unusable answer is retried once, with a list of
+its faults.
 
 Key sentences, and facts computed from tool calls, are functions of the messages alone, so the same history gives the
 same summary on every machine.

@@ -1,4 +1,4 @@
-"""Content of many messages with few reads: read ahead message by message, or as one stream of objects.
+"""Content of many messages with few reads: one by one, or as a stream of objects.
 
 What is read ahead equals the result of `load_message`. Special cases (ghosts, edits, chunked or damaged content) are
 left to the slow path, which raises the right error. Nothing is read ahead until messages are accessed one after the

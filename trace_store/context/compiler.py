@@ -401,7 +401,7 @@ class _Source:
         measured = view.measured()
         if measured is None:
             return None
-        report = objects.operations.report_of(self.read_commit(measured.commit))
+        report = objects.reports.report_of(self.read_commit(measured.commit))
         if report is None:
             return None
         if (

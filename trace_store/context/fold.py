@@ -496,7 +496,7 @@ class _CommitPosition:
 def is_measured(commit: Commit) -> bool:
     """Return True if a commit has a report that measures its context."""
     reports = any(operation.name == ops.USAGE for operation in commit.operations)
-    return reports and objects.operations.report_of(commit) is not None
+    return reports and objects.reports.report_of(commit) is not None
 
 
 def _add(state: Fold, operation: Operation, position: _CommitPosition) -> None:

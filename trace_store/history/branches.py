@@ -25,7 +25,6 @@ from trace_store.ref_names import (
     is_ref_name,
 )
 from trace_store.refs.head import upstream_in
-from trace_store.refs.reflog import rename_message
 from trace_store.revision import commits_of, upstreams
 
 TYPE_CHECKING = False
@@ -262,7 +261,7 @@ def rename_branch(
     ref, target = names_before_and_after(store, old, new)
     if ref == target:
         return ref, target
-    message = rename_message(ref, target)
+    message = refs.reflog.rename_message(ref, target)
 
     def create_target(refs: RefReader) -> Transaction | None:
         oid, existing = refs.read(ref), refs.read(target)

@@ -1,4 +1,6 @@
-"""One-line summaries of commits, and the text of events: commits that record what happened without a message.
+"""One-line summaries of commits, and the text of events.
+
+An event is a commit that records what happened without a message.
 
 Invariant: read-only. The text of an event never raises: a missing or non-text record counts as empty.
 """

@@ -86,7 +86,7 @@ class _TokenCounts:
 
     def _find_report(self, oid: bytes, commit: Commit | None) -> Report | None:
         own = (
-            objects.operations.report_of(commit)
+            objects.reports.report_of(commit)
             if commit is not None and is_measured(commit)
             else None
         )

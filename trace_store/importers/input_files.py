@@ -1,7 +1,9 @@
-"""Input files: listing, access while they change, decompression, text encoding, lines of any length, and redaction.
+"""Input files: listing, decompression, decoding, lines and redaction.
 
-Invariant: detection is by content, never by name; decompressed size is limited. Lines are split at newlines only,
-with at most one chunk and one line in memory.
+A file may change while it is read, and lines may have any length.
+
+Invariant: detection is by content, never by name; decompressed size is limited. Lines are split at newlines only, with
+at most one chunk and one line in memory.
 
 Invariant: every reader sees redacted lines only. A line that is read again is redacted the same way.
 """

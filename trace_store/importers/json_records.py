@@ -1,4 +1,6 @@
-"""JSON records of lines, which may hold one record, several, or damage, and of documents, whose lists hold records.
+"""JSON records of lines and of documents.
+
+A line may hold one record, several, or damage. The lists of a document hold records.
 
 Invariant: unreadable data becomes a Skip with line and reason, never an exception. Lines are already redacted. Each
 record of a document has its own bytes; a truncated document yields the elements before the damage, and its place.

@@ -1,4 +1,6 @@
-"""Saved state of imports: where each file ended, and rows that a program wrote into another session's file.
+"""Saved state of imports: where each file ended, and stray rows.
+
+Stray rows are those that a program wrote into another session's file.
 
 Invariant: local, derived and safe to delete. Without it a file is read whole, and existing commits are recognised;
 stray rows are also stored with the file that they are in. Invalid state counts as absent.

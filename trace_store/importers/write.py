@@ -41,8 +41,8 @@ from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import load_message
-from trace_store.objects.operations import report_of, reported_tokens
 from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.objects.reports import report_of, reported_tokens
 from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, hash_object
 from trace_store.ref_names import TRASH

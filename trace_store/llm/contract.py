@@ -1,6 +1,7 @@
-"""Prompts and completions, the interface of all models, and a dialogue that asks again if an answer cannot be used.
+"""Prompts and completions, the interface of all models, and dialogues.
 
-A model is any callable that takes a Prompt and returns a Completion or a text.
+A model is any callable that takes a Prompt and returns a Completion or a text. A dialogue asks it once more if an
+answer cannot be used.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Invariant: damage is reported, never raised, and nothing is changed. Codes are stable: the list only grows.
 
-An object stored with durability `fast` may be truncated by a power cut before anything links to it. A truncated
-loose file is harmless if its object is unreachable or has another sound copy. Any other damage is an error.
+An object stored with durability `fast` may be truncated by a power cut before anything links to it. A truncated loose
+file is harmless if its object is unreachable or has another sound copy. Any other damage is an error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from trace_store.maintenance.fsck_objects import (
     check_journals,
 )
 from trace_store.maintenance.pack_proofs import prove
-from trace_store.maintenance.reachability import UNREADABLE, find_roots
 from trace_store.objects.codec import is_content
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.odb import compression
@@ -34,7 +33,6 @@ from trace_store.odb.loose import COMPRESSED, HEAD_BYTES, RAW
 from trace_store.odb.pack import Pack, walk_objects
 from trace_store.odb.pack_index import PackIndex
 from trace_store.odb.packs import pack_names
-from trace_store.odb.verify import is_truncated
 from trace_store.oid import ObjectId, is_full_id
 from trace_store.ref_names import BRANCHES
 from trace_store.refs.database import RefDatabase
@@ -448,10 +446,10 @@ def _damaged_loose(
 def _reachable(store: Store, objects: ObjectChecks) -> set[bytes] | None:
     """Return everything reachable, or None if that is unknown."""
     try:
-        roots = find_roots(store)
+        roots = maintenance.reachability.find_roots(store)
     except errors.TraceError:
         return None
-    if any(obstacle.reason == UNREADABLE for obstacle in roots.obstacles):
+    if any(obstacle.reason == maintenance.reachability.UNREADABLE for obstacle in roots.obstacles):
         return None
     named: set[bytes] = {*roots.named, *roots.logged()}
     return named | objects.reachable(named)
@@ -476,4 +474,4 @@ def _is_truncated(data: bytes) -> bool:
         return True
     if data[:1] == bytes((COMPRESSED,)):
         return len(data) < HEAD_BYTES or compression.is_truncated(data[HEAD_BYTES:])
-    return data[:1] == bytes((RAW,)) and is_truncated(data[1:])
+    return data[:1] == bytes((RAW,)) and odb.verify.is_truncated(data[1:])

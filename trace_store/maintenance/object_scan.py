@@ -1,9 +1,10 @@
-"""Scans of all stored objects, packed or not, reachable or not: what holds an object, and which contain secrets.
+"""Scans of all stored objects: what holds an object, and which contain secrets.
 
 Files outside the repository are scanned for secrets here too.
 
-Invariant: read-only. All commits are scanned. Holders of an object are messages, commits, refs, and contexts sent to a
-provider. A secret's value is never returned; findings name the object, its messages and the refs that reach it.
+Invariant: read-only. All objects are scanned, packed or not, reachable or not. Holders of an object are messages,
+commits, refs, and contexts sent to a provider. A secret's value is never returned; findings name the object, its
+messages and the refs that reach it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Purge: permanent removal of content, leaving tombstones, or with a history that is rewritten without its ids.
+"""Purge: permanent removal of content, with tombstones or a rewritten history.
 
 Invariant: tombstones are made durable first. From then on the content is neither served nor stored. Then its bytes are
 removed: from journals by a seal that omits them, from packs by a rewrite, from loose files and from derived data.
 Before a file is removed, all of its other content is durable elsewhere. After an interruption, content is either
 readable or marked as purged, and the purge can be repeated.
 
-Invariant: an id in a commit, tag or list is 32 bytes and nothing else is, so one rule rewrites them all, oldest
-first. All refs move in one transaction from their known values, so a concurrent move is not overwritten.
-`local/reissued`, which git ignores, maps old ids to new ones. Messages keep their addresses: a rewritten commit carries
-the messages born in the old one.
+Invariant: an id in a commit, tag or list is 32 bytes and nothing else is, so one rule rewrites them all, oldest first.
+All refs move in one transaction from their known values, so a concurrent move is not overwritten. `local/reissued`,
+which git ignores, maps old ids to new ones. Messages keep their addresses: a rewritten commit carries the messages born
+in the old one.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ COMMON_BYTES = 16
 EASILY_GUESSED_BYTES = 64
 """Shorter unsalted content can be guessed, and the remaining id would confirm a correct guess."""
 
-FILE = "reissued"
-MESSAGE = "purge: history rewritten"
+_NEW_IDS_FILE = "reissued"
+_REWRITE_MESSAGE = "purge: history rewritten"
 _DROPPED = ("source", "prompt")
 _SHORTENED = ("schemas", "keep")
 """Fields from which ids are dropped: single ids, and lists of ids."""
@@ -602,7 +602,7 @@ def rewrite_history(
     if head.ref is None and head.oid in rewriter.new_ids:
         raise errors.StateError("HEAD is detached at a commit that must be rewritten")
     if edits:
-        transaction = Transaction(list(rewriter.new.items()), edits, MESSAGE)
+        transaction = Transaction(list(rewriter.new.items()), edits, _REWRITE_MESSAGE)
         _save_new_ids(store, rewriter.new_ids)  # first: afterwards the old ids are unknown
         store.transact(lambda _: transaction, author=author)
     return RewrittenHistory(dict(rewriter.new_ids), tuple(sorted(edit.name for edit in edits)))
@@ -689,7 +689,7 @@ def _as_json(text: str) -> bytes:
 
 def _save_new_ids(store: Store, new_ids: dict[ObjectId, ObjectId]) -> None:
     """Add old and new ids to the file; it may contain some from a failed attempt."""
-    path = os.path.join(store.layout.local_dir, FILE)
+    path = os.path.join(store.layout.local_dir, _NEW_IDS_FILE)
     make_durable_directory(store.disk, store.layout.local_dir)
     before = read_file(store.disk, path) or b""
     known = set(before.splitlines(keepends=True))

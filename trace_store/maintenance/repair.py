@@ -5,9 +5,9 @@ The order is: the configuration; packs, loose objects and journals; missing obje
 Invariant: nothing is deleted. Recovered data is in a durable pack before a damaged file moves to `lost-found/`. A
 repair can be interrupted and repeated, and a second one finds nothing to do. Purged objects are not recovered.
 
-Invariant: if a ref loses commits, the report has its old value. A branch is fast-forwarded to the value in a
-damaged journal only if that descends from it and is complete; any other value gets a ref under `refs/lost-found/`,
-or is listed. The reflog provides earlier values of a branch with an unreadable tip.
+Invariant: if a ref loses commits, the report has its old value. A branch is fast-forwarded to the value in a damaged
+journal only if that descends from it and is complete; any other value gets a ref under `refs/lost-found/`, or is
+listed. The reflog provides earlier values of a branch with an unreadable tip.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from trace_store import errors, history
+from trace_store import errors, history, refs
 from trace_store import revision as revisions
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.frozen import value
@@ -31,7 +31,6 @@ from trace_store.merge.result import (
 from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId
 from trace_store.ref_names import BRANCHES
-from trace_store.refs.reflog import DIVERGED_TIPS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def merge(
     if not revision and len(tips) < 2:
         revision = (history.branches.upstream_of(store, ref) or "").removeprefix(revisions.HEADS)
     theirs = [revisions.resolve_commit(store, revision)] if revision else list(tips[1:])
-    name = revision or " ".join([DIVERGED_TIPS, *(tip.short() for tip in theirs)])
+    name = revision or " ".join([refs.reflog.DIVERGED_TIPS, *(tip.short() for tip in theirs)])
     inputs = options.as_inputs(name, theirs, joins=not revision)
     stop = in_progress.Stop(in_progress.MERGE, ref, before, inputs, {}, [])
     return _MergeRun(store, stop, author, guard, resolver, advise).run()

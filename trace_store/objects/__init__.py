@@ -7,5 +7,6 @@ if TYPE_CHECKING:
     from trace_store.objects import commit as commit
     from trace_store.objects import content as content
     from trace_store.objects import operations as operations
+    from trace_store.objects import reports as reports
 
 __getattr__ = submodules(__name__)

@@ -1,4 +1,4 @@
-"""Operations on a context: their fields, the messages they add and name, and the token counts they report.
+"""Operations on a context: their fields, and the messages they add and name.
 
 Rule: constructors only build the stored form; `context/fold.py` applies operations. Which messages an operation adds or
 names is decided here.
@@ -6,17 +6,12 @@ names is decided here.
 A target is an address `[birth, n]`; an empty birth means the commit that contains the operation. n numbers all messages
 that a commit adds, new or carried, over all its operations.
 
-Input plus output of a provider's usage report is the context after the answer. That is the context of the commit with
-the report, unless the commit is a merge, replaces messages (a compaction sends other text), was picked or rebased, or
-the report is about another commit.
-
 Rule: pure functions of commits.
 """
 
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.frozen import value
 from trace_store.objects.address import (
     BIRTH_BYTES,
     Address,
@@ -24,7 +19,7 @@ from trace_store.objects.address import (
     read_addresses,
     resolve_calls,
 )
-from trace_store.objects.commit import PICKED, REWRITES, Commit, Operation
+from trace_store.objects.commit import Commit, Operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +31,7 @@ if TYPE_CHECKING:
     Stored = Mapping[str, Any]
     """A message in stored form."""
     AnyAddress = tuple[bytes, int]
+
 
 ADD = "add"
 EDIT = "edit"
@@ -357,53 +353,3 @@ def _carry(stored: Stored, oid: bytes, number: int) -> dict[str, Any]:
     if "edits" in carried:
         carried["edits"] = [resolve_calls(parts, oid) for parts in carried["edits"]]
     return dict(sorted(carried.items()))
-
-
-@value
-class ContextReport:
-    """A provider's report about a context.
-
-    Attributes:
-        token_count: all input tokens, cached or not, plus the output.
-        model: the model, or "" if not recorded.
-        name: the model, else the provider, else the report's format.
-    """
-
-    token_count: int
-    model: str
-    name: str
-
-
-def report_of(commit: Commit) -> ContextReport | None:
-    """Return the last report that counts the commit's own context, or None."""
-    operations = commit.operations
-    if all(each.name != USAGE for each in operations) or len(commit.parents) > 1:
-        return None
-    if any(each.name == REPLACE for each in operations):
-        return None
-    if any(relation in (REWRITES, PICKED) for relation, _ in commit.links):
-        return None
-    parent = commit.parents[0] if commit.parents else None
-    for each in reversed(operations):
-        if each.name != USAGE or each.fields.get("about", parent) != parent:
-            continue
-        if token_count := reported_tokens(each.fields):
-            model, provider, source = (
-                _text(each.fields.get(key)) for key in ("model", "provider", "source")
-            )
-            return ContextReport(token_count, model, model or provider or source or "unknown")
-    return None
-
-
-def reported_tokens(usage: Mapping[str, object]) -> int:
-    """Return the tokens of input and output, or 0 if the input is unknown, as in some transcripts."""
-    read = _count(usage.get("input_total"))
-    return read and read + _count(usage.get("output_total"))
-
-
-def _count(field: object) -> int:
-    return field if type(field) is int and field > 0 else 0
-
-
-def _text(field: object) -> str:
-    return field if isinstance(field, str) else ""

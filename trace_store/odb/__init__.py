@@ -8,5 +8,6 @@ if TYPE_CHECKING:
     from trace_store.odb import packs as packs
     from trace_store.odb import quarantine as quarantine
     from trace_store.odb import tombstones as tombstones
+    from trace_store.odb import verify as verify
 
 __getattr__ = submodules(__name__)

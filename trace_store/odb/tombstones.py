@@ -1,4 +1,4 @@
-"""Tombstones of purged objects, and fingerprints of purged texts, to recognise content that contains one.
+"""Tombstones of purged objects, and fingerprints of purged texts.
 
     tombstones/<oid>-<check>    ["tombstone", {"by": text, "object": id, "time": milliseconds, "why": text}]
     tombstones/text-<hash>      ["fingerprint", {"by": text, "forms": [[size, sieve, check], …], "salt": bytes,
@@ -10,10 +10,10 @@ people who purge the same object create two files, which git merges without a co
 Rule: a file with such a name alone means that the object is purged. Its content is only displayed, and only if the hash
 matches; it may come from a stranger. Of several, the earliest is displayed.
 
-A form of a fingerprint is one encoding of the text: `size` is its length in bytes, `check` the first 16 bytes of the
-hash of salt and form, and `sieve` the low two bits of each of its eight middle bytes. Content is reduced to these bits,
-which is as fast as a copy, and searched for the sieve; a hash is computed only where it matches. A fingerprint does not
-reveal the text, but it can confirm a guess, as an object id can.
+A fingerprint recognises content that contains a purged text. A form of it is one encoding of the text: `size` is its
+length in bytes, `check` the first 16 bytes of the hash of salt and form, and `sieve` the low two bits of each of its
+eight middle bytes. Content is reduced to these bits, which is as fast as a copy, and searched for the sieve; a hash is
+computed only where it matches. A fingerprint does not reveal the text, but it can confirm a guess, as an object id can.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""HEAD, the branch or commit that this working copy has checked out, and the upstreams of its branches.
+"""HEAD, and the upstreams of branches.
 
     refs/heads/idea refs/heads/main        one line of `local/upstreams`
 
-Rule: the files are local. HEAD's is replaced atomically; without it, HEAD is the default branch. Upstreams are only
-read here, and unreadable lines are skipped.
+Rule: HEAD is the branch or commit that this working copy has checked out. The files are local. HEAD's is replaced
+atomically; without it, HEAD is the default branch. Upstreams are only read here, and unreadable lines are skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operations in progress: a merge, pick, revert or rebase that stopped at conflicts, and a bisection.
+"""Operations in progress: a stopped merge, pick, revert or rebase, and a bisection.
 
 Rule: what stopped is bound to the branch that it began on, wherever HEAD is by now. A bisection does not move HEAD.
 """

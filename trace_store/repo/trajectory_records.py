@@ -1,4 +1,7 @@
-"""The JSON shapes of trajectories, links to code, hooks and git notes; the rules are those of `records`."""
+"""The JSON shapes of trajectories, their links to code, hooks and git notes.
+
+The rules are those of `records`.
+"""
 
 from __future__ import annotations
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from trace_store.store.handle import Store
 
 SETTINGS = "secrets.toml"
-MAXIMUM_SETTINGS_BYTES = 1 << 20
+MAXIMUM_FILE_BYTES = 1 << 20
 FACT = "secrets"
 """Metadata field of a commit with redacted secrets: the version of the rules."""
 COLD_BYTES = 64 << 10
 CONTENT_BYTES = 512
-"""The prefilter checks this many bytes per process, plus an overhead per content.
+"""`may_hold` checks this many bytes per process, plus an overhead per content.
 
 That is about the cost of loading the scanner.
 """
@@ -133,7 +133,6 @@ _REACH = 80
 
 ENV_FILES = (".env", ".env.local", ".env.development", ".env.production", ".env.test")
 MINIMUM_CHARACTERS = 8
-MAXIMUM_ENV_BYTES = 1 << 20
 MAXIMUM_VALUES = 1000
 
 _TELLING = ("KEY", "TOKEN", "SECRET", "PASS", "CRED", "PWD", "AUTH", "PRIVATE", "SALT", "PIN")
@@ -276,7 +275,7 @@ class Guard:
         path = environment.settings_file(SETTINGS) if environment.config_dir else ""
         if path and disk.exists(path):
             self._settings = secrets.settings.read_settings(
-                read_file(disk, path, limit=MAXIMUM_SETTINGS_BYTES) or b"", path
+                read_file(disk, path, limit=MAXIMUM_FILE_BYTES) or b"", path
             )
             self._mode = self._mode or self._settings.mode
             self._bytes_before_load = 0  # the prefilter does not know the user's own rules
@@ -372,7 +371,7 @@ def position(data: bytes, at: int, number: int = 1) -> str:
 
 def _read_env(disk: Disk, path: str) -> bytes:
     try:
-        return read_file(disk, path, limit=MAXIMUM_ENV_BYTES) or b""
+        return read_file(disk, path, limit=MAXIMUM_FILE_BYTES) or b""
     except errors.StorageError:
         return b""  # not readable for us
 

@@ -1,6 +1,6 @@
-"""A disk in memory with a log of all changes, and the states that a power cut may leave at every point of the log.
+"""Power cuts: a disk in memory that logs its changes, and the states they may leave.
 
-The log has the kernel events in order.
+The log has the kernel events in order. A cut may happen at every point of it.
 
 Rule: only synced data is certain. Every other name change is present or not, independently (a rename as a whole). A
 file has its synced content, all writes, or a part: some writes in order, the last one torn between sectors; zeros

@@ -1,4 +1,4 @@
-"""Code and trajectories: the commits that belong to a trajectory, and the decisions behind a file, a line or a commit.
+"""Code: the commits that belong to a trajectory, and the decisions behind a line.
 
 A commit is linked once, by an event. When a rebase or an amend replaces the commit, the event is amended: the link
 leads to the new commit, and its earlier version keeps the old one.

@@ -1,4 +1,4 @@
-"""Reading: the events of a trajectory, the messages of sessions in its chapters, and lists of trajectories.
+"""Reading: events of trajectories in chapters, messages of sessions, and lists.
 
 If two clones both recorded events, the ref has two tips. The trajectory is then the union of both histories, sorted by
 time, and no merge is needed.
@@ -9,8 +9,7 @@ messages of a chapter are in the commits between the tips linked before it and t
 
 from __future__ import annotations
 
-from trace_store import errors, graph, refs
-from trace_store.context.content import message_line
+from trace_store import context, errors, graph, refs
 from trace_store.frozen import replace, value
 from trace_store.ident import Randomness, is_count
 from trace_store.objects import operations as ops
@@ -488,7 +487,7 @@ def _messages_of(store: Store, oid: ObjectId, commit: Commit) -> list[SessionMes
         if ops.BORN in stored:  # a merge or a cherry-pick added it
             continue
         types = {part["type"] for part in stored["parts"]}
-        line = "" if types == {"reasoning"} else message_line(stored, read, WIDTH)
+        line = "" if types == {"reasoning"} else context.content.message_line(stored, read, WIDTH)
         thinking = ""
         if "reasoning" in types:
             parts = load_message(stored, read).parts

@@ -1,9 +1,9 @@
-"""Records of transcripts, and sources: the raw records of a commit, without what its messages already hold.
+"""Records of transcripts, and sources: the raw records of a commit.
 
-Invariant: records are restored byte for byte. A source is the raw records, one a line. Where a record spells a
-content of the commit's own messages, the source has NUL, content number, encoding encoding, NUL; contents are
-numbered in the order of `objects.message.part_blobs`. A newline inside a record, as in a pretty-printed document,
-becomes two NULs. JSON never has a raw NUL, so this is unambiguous. Encodings:
+Invariant: records are restored byte for byte. A source is the raw records, one a line, without what the commit's
+messages already hold. Where a record spells a content of the commit's own messages, the source has NUL, content number,
+encoding encoding, NUL; contents are numbered in the order of `objects.message.part_blobs`. A newline inside a record,
+as in a pretty-printed document, becomes two NULs. JSON never has a raw NUL, so this is unambiguous. Encodings:
 
     j   JSON string as JavaScript writes it
     a   JSON string in ASCII as Python writes it

@@ -1,4 +1,4 @@
-"""Secrets without an issuer: private keys, tokens of standard formats, and those that the context shows.
+"""Secrets without an issuer: private keys, standard tokens, and what context shows.
 
 The context is a header, a URL, a command line or an assignment.
 """

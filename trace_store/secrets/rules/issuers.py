@@ -1,4 +1,7 @@
-"""Secrets with the format or the name of an issuer: model providers, clouds, code hosts and other services."""
+"""Secrets of issuers: model providers, clouds, code hosts and other services.
+
+Their format or a name beside them identifies them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Task systems: their interface, tasks as they describe them, and look-up by name and by the id of a task.
+"""Task systems: their interface, their tasks, and look-up by name or id.
 
 A system is a class that is called with a `Place`. Other packages add systems with entry points of the group
 `trace.tasks`. The answer of a system is untrusted text: `TaskRecord.of` limits its length, and each output escapes it.
