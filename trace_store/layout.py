@@ -112,11 +112,11 @@ class Layout:
 
     def ref_dir(self, name: str) -> str:
         """Return the directory that holds a ref's tips, given its checked full name."""
-        return os.path.join(self.root, *name.split("/"))
+        return os.path.join(self.root, name.replace("/", os.sep))
 
     def log_file(self, name: str) -> str:
         """Return the reflog of a ref, given its checked full name, or of HEAD."""
-        return os.path.join(self.logs_dir, *name.split("/")) + LOG_SUFFIX
+        return os.path.join(self.logs_dir, name.replace("/", os.sep)) + LOG_SUFFIX
 
     def index_file(self, ref: str, column: str) -> str:
         """Return the path of a column of a branch's compile index."""

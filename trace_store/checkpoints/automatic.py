@@ -143,9 +143,10 @@ class ImportMilestones:
         for ref, tip in branches:
             line: list[_NewCommit] = []
             while tip is not None and (new := self._commits.pop(tip, None)) is not None:
-                line.insert(0, new)
+                line.append(new)
                 tip = new.parent
             if line:
+                line.reverse()
                 found = [*_of_messages(self._store, line, self._wanted)]
                 if TOKENS in self._wanted:
                     found += _of_tokens(self._store, _reported(self._store, line))
@@ -174,22 +175,15 @@ def _of_messages(
 ) -> Iterator[Milestone]:
     """Yield the milestones in the messages of new commits, oldest first."""
     tools = _ToolMilestones(store, line[0].parent, wanted) if wanted & _OF_TOOLS else None
-    prompts: list[frozenset[str]] = []
-    is_first = True
+    topics = _Topics(store, line[0].parent) if TOPIC in wanted else None
     for new in line:
         for message in new.messages:
             if tools is not None:
                 yield from tools.of(new.oid, message.parts)
-            if message.role != "user" or TOPIC not in wanted:
-                continue
-            words = _words(part.text for part in message.parts if isinstance(part, Text))
-            if len(words) >= _TOPIC_WORDS and new.parent is not None:
-                if is_first:
-                    prompts = [*_earlier_prompts(store, line[0].parent, len(prompts)), *prompts]
-                    is_first = False
-                if _is_new_topic(words, prompts[-_TOPIC_PROMPTS:]):
+            if topics is not None and message.role == "user":
+                said = "\n".join(part.text for part in message.parts if isinstance(part, Text))
+                if topics.begins(said) and new.parent is not None:
                     yield Milestone(new.parent, TOPIC, "before a new topic")
-            prompts.append(words)
 
 
 class _ToolMilestones:
@@ -203,11 +197,10 @@ class _ToolMilestones:
         self._earlier: dict[str, Mapping[str, Any]] = {}
         self._todos: dict[str, ToDo] = {}
 
-    def of(self, oid: ObjectId, parts: Sequence[Part]) -> Iterator[Milestone]:
-        """Yield the milestones in a message's results and to-do lists."""
+    def of(self, oid: ObjectId, parts: Sequence[Part]) -> Iterable[Milestone]:
+        """Return the milestones in a message's results and to-do lists."""
         is_plan = False
-        written: list[str] = []
-        tests: list[tuple[str, bool]] = []
+        actions: list[tuple[Action, bool]] = []
         for part in parts:
             if isinstance(part, ToolCall):
                 self._calls[part.id] = part
@@ -216,13 +209,17 @@ class _ToolMilestones:
                     activity.update_todos(self._todos, part, None)
                     is_plan = True
             elif isinstance(part, ToolResult) and (action := self._action(part)) is not None:
-                has_failed = context.activity.outcome_of(part).failed
-                if action.is_test:
-                    tests.append((action.subject, has_failed))
-                elif not has_failed:
-                    written.append(action.subject)
+                actions.append((action, context.activity.outcome_of(part).failed))
+        return self._reached(oid, actions, is_plan) if actions or is_plan else ()
+
+    def _reached(
+        self, oid: ObjectId, actions: Sequence[tuple[Action, bool]], is_plan: bool
+    ) -> Iterator[Milestone]:
+        """Yield the milestones of a message, given its actions and whether each failed."""
+        written = [each.subject for each, failed in actions if not (each.is_test or failed)]
         if FILES in self._wanted and written:
             yield Milestone(oid, FILES, f"wrote {', '.join(written)}"[:200])
+        tests = [(each.subject, failed) for each, failed in actions if each.is_test]
         if TESTS in self._wanted and tests:
             what = "failed" if any(failed for _, failed in tests) else "passed"
             yield Milestone(oid, f"{TESTS}-{what}", f"{what}: {tests[-1][0]}"[:200])
@@ -248,6 +245,45 @@ class _ToolMilestones:
                         self._earlier.setdefault(part["id"], part)
         found = load_parts([self._earlier[id]], self._read)[0] if id in self._earlier else None
         return found if isinstance(found, ToolCall) else None
+
+
+class _Topics:
+    """The prompts of new commits, to find those that begin a new topic."""
+
+    def __init__(self, store: Store, before: ObjectId | None) -> None:
+        self._read = store.objects.read
+        self._before = _walk(store, before)
+        self._is_first = before is None
+        self._prompts: list[str] = []
+        self._words: dict[str, frozenset[str]] = {}
+
+    def begins(self, said: str) -> bool:
+        """Add the next prompt; return True if it shares hardly a word with the last ones."""
+        prompt = said[:_TOPIC_CHARACTERS]
+        is_new = not self._is_first and self._is_new(prompt)
+        self._is_first = False
+        self._prompts.append(prompt)
+        return is_new
+
+    def _is_new(self, prompt: str) -> bool:
+        words = self._words_of(prompt)
+        if len(words) < _TOPIC_WORDS:
+            return False
+        while len(self._prompts) < _TOPIC_PROMPTS and (step := next(self._before, None)):
+            added = [message for _, message in added_messages(step[1], step[0])]
+            self._prompts[:0] = [
+                load_message(each, self._read).text[:_TOPIC_CHARACTERS]
+                for each in added
+                if each["role"] == "user"
+            ]
+        known = frozenset[str]().union(*map(self._words_of, self._prompts[-_TOPIC_PROMPTS:]))
+        few = _TOPIC_OVERLAP * min(len(words), len(known))
+        return len(known) >= _TOPIC_WORDS and len(words & known) < few
+
+    def _words_of(self, prompt: str) -> frozenset[str]:
+        if prompt not in self._words:
+            self._words[prompt] = _words(prompt)
+        return self._words[prompt]
 
 
 def _estimate(contexts: ContextCompiler, tip: ObjectId) -> tuple[int, int]:
@@ -292,28 +328,10 @@ def _walk(store: Store, tip: ObjectId | None) -> Iterator[tuple[ObjectId, Commit
         tip = commit.parents[0] if commit.parents else None
 
 
-def _earlier_prompts(store: Store, tip: ObjectId | None, later: int) -> list[frozenset[str]]:
-    """Return the words of the last prompts before the new commits, enough together with some later ones."""
-    found: list[frozenset[str]] = []
-    commits = _walk(store, tip)
-    while later + len(found) < _TOPIC_PROMPTS and (step := next(commits, None)) is not None:
-        for _, stored in added_messages(step[1], step[0]):
-            if stored["role"] == "user":
-                found.insert(0, _words([load_message(stored, store.objects.read).text]))
-    return found
-
-
-def _words(texts: Iterable[str]) -> frozenset[str]:
+def _words(text: str) -> frozenset[str]:
     import re  # slow to import, and most commits need none
 
-    text = "\n".join(texts)[:_TOPIC_CHARACTERS].lower()
-    return frozenset(re.findall(_WORD, text)).difference(_COMMON.split())
-
-
-def _is_new_topic(words: frozenset[str], earlier: Sequence[frozenset[str]]) -> bool:
-    known = frozenset[str]().union(*earlier)
-    few = _TOPIC_OVERLAP * min(len(words), len(known))
-    return len(known) >= _TOPIC_WORDS and len(words & known) < few
+    return frozenset(re.findall(_WORD, text.lower())).difference(_COMMON.split())
 
 
 def _save(store: Store, found: Found, author: str) -> list[str]:
@@ -334,24 +352,30 @@ def _write(store: Store, found: Found, author: str) -> list[str]:
     there = dict(store.refs.iterate(AUTOMATIC))
     rows = [match.group(1, 2, 3, 0) for name in there if (match := re.fullmatch(_NAME, name))]
     known = {(trigger, commit) for _, trigger, commit, _ in rows}
-    newest = max((stamp for stamp, *_ in rows), default="")
     # Each has a millisecond of its own, so those of an earlier call may be some milliseconds ahead of the clock.
-    first = next((now + n for n in range(_AHEAD) if _stamp(now + n) > newest), now)
-    due: dict[str, tuple[str | None, Milestone]] = {}
-    for at, (ref, each) in enumerate(found, first):
-        stamp, trigger, commit = _stamp(at), each.trigger, each.commit.short()
-        if (trigger, commit) not in known:
-            name = f"{AUTOMATIC}{stamp}-{trigger}-{commit}"
-            known.add((trigger, commit))
-            rows.append((stamp, trigger, commit, name))
-            due[name] = ref, each
+    newest = max((stamp for stamp, *_ in rows), default="")
+    if newest > _stamp(now + _AHEAD):
+        newest = ""
+    due: dict[str, tuple[int, str | None, Milestone]] = {}
+    time = now
+    for ref, each in found:
+        trigger, commit = each.trigger, each.commit.short()
+        if (trigger, commit) in known:
+            continue
+        known.add((trigger, commit))
+        while (stamp := _stamp(time)) <= newest:
+            time += 1
+        name = f"{AUTOMATIC}{stamp}-{trigger}-{commit}"
+        rows.append((stamp, trigger, commit, name))
+        due[name] = time, ref, each
+        time += 1
     dropped = _beyond_limits(store, rows, now)
     made: dict[str, tuple[ObjectId, bytes]] = {}
-    for name, (ref, each) in due.items():
+    for name, (time, ref, each) in due.items():
         if name not in dropped:
             meta = {hard.IS_AUTOMATIC: 1, **({hard.BRANCH: ref} if ref else {})}
             meta[hard.TRIGGER] = each.trigger
-            made[name] = hard.new_tag(store, name, each.commit, author, each.reason, meta)[1:]
+            made[name] = hard.new_tag(name, each.commit, author, time, each.reason, meta)
     old = [name for name in there if name in dropped]
     if not made and not old:
         return []

@@ -115,7 +115,7 @@ class Forks:
         point, made = _start(store, start or ref, self._author)
         record = FORKS + full.removeprefix(BRANCHES)
         meta = {TRIGGER: FORK, **branch_meta(store, ref)}
-        _, oid, data = new_tag(store, record, point, self._author, "", meta)
+        oid, data = new_tag(record, point, self._author, store.clock.now(), "", meta)
 
         def build(refs: RefReader) -> Transaction:
             if refs.read(full) is not None:
@@ -184,7 +184,7 @@ class Forks:
         oid = hash_object(data)
         archived = _free_archive(store, lost)
         meta = {BRANCH: lost, TRIGGER: ARCHIVE}
-        _, tag_oid, tag = new_tag(store, archived, lost_tip, author, conclusion, meta)
+        tag_oid, tag = new_tag(archived, lost_tip, author, store.clock.now(), conclusion, meta)
 
         def build(refs: RefReader) -> Transaction:
             edits = [

@@ -71,8 +71,8 @@ class Checkpoints:
         full = hard.free_name(name)
         commit = revisions.resolve_commit(store, ref)
         meta = {hard.TRIGGER: hard.MANUAL, **hard.branch_meta(store, ref)}
-        _, oid, data = hard.new_tag(store, full, commit, author, reason, meta)
-        return hard.write_checkpoint(store, full, [(oid, data)], author=author)
+        tag = hard.new_tag(full, commit, author, store.clock.now(), reason, meta)
+        return hard.write_checkpoint(store, full, [tag], author=author)
 
     def show(self, name: str) -> Checkpoint:
         """Return one checkpoint; raises as `hard.find_checkpoint`."""

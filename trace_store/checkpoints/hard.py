@@ -186,18 +186,17 @@ def write_checkpoint(
 
 
 def new_tag(
-    store: Store,
     full: str,
     commit: ObjectId,
     author: str,
+    time: int,
     reason: str,
     meta: Mapping[str, Any],
-) -> tuple[Tag, ObjectId, bytes]:
-    """Return the tag object of a hard checkpoint, its id and its bytes."""
+) -> tuple[ObjectId, bytes]:
+    """Return the id and the bytes of the tag object of a hard checkpoint."""
     name = full.removeprefix(CHECKPOINTS)
-    tag = Tag(commit, name, check_author(author), store.clock.now(), reason, meta)
-    data = tag.encode()
-    return tag, hash_object(data), data
+    data = Tag(commit, name, check_author(author), time, reason, meta).encode()
+    return hash_object(data), data
 
 
 def read_checkpoint(store: Store, ref: str, oid: ObjectId, *, strict: bool = False) -> Checkpoint:

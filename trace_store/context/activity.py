@@ -216,14 +216,14 @@ def action_of(call: ToolCall) -> Action:
         text = call.arguments
         if commands := _SCRIPTED.findall(text):
             text = "; ".join(command for _, command in commands)
-    paths = tuple(_first_text(arguments, [key]) for key in _PATHS if arguments.get(key))[:1]
+    path = _first_text(arguments, _PATHS)
     patched = _PATCHED.findall(text or _first_text(arguments, ("input", "patch", "patchText")))
     if patched:
         return Action(WRITE, tuple(dict.fromkeys(patched)), text)
     if kind == RUN and (read := _SHELL_READ.fullmatch(text.strip())):
         return Action(READ, (read[2],), text, read[1] or "")
     span = {key: arguments[key] for key in _SPANS if arguments.get(key) is not None}
-    return Action(kind, paths, text, json.dumps(span) if span else "")
+    return Action(kind, (path,) if path else (), text, json.dumps(span) if span else "")
 
 
 def outcome_of(result: ToolResult) -> Outcome:
@@ -294,6 +294,8 @@ def _arguments(text: str) -> Mapping[str, Any]:
 def _first_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:
     for key in keys:
         found = arguments.get(key)
+        if not found:
+            continue
         if isinstance(found, list):
             found = " ".join(map(str, found))
         if isinstance(found, str) and found:

@@ -223,7 +223,8 @@ class PlanWriter:
                 types = [part.type for message in planned.messages for part in message.parts]
                 self._queue(gathering, len(planned.messages), types)
                 if self._watcher is not None:
-                    count = 0 if planned.replaces else reported_tokens(planned.usage)
+                    is_reported = planned.usage and not planned.replaces
+                    count = reported_tokens(planned.usage) if is_reported else 0
                     self._watcher.note(oid, parent, planned.messages, count)
                 if self._source:
                     self._record_places.note_source(planned.records, oid)
