@@ -250,7 +250,9 @@ class _Search:
         for output in old:
             is_cold = output.at not in self._named and self._is_cold([output.at])
             if is_cold and working.tokens[output.at] > _COLD_TOKENS:
-                said = f"hardly used any more (heat {self.heat.values[output.at]:.0%})"
+                said = (
+                    f"its output is hardly used any more (heat {self.heat.values[output.at]:.0%})"
+                )
                 yield from self._shorter(output, COLD, _KEPT_TOKENS, said)
         yield from self._pins()
 

@@ -235,7 +235,8 @@ def outcome_of(result: ToolResult) -> Outcome:
     failed = bool(result.is_error) or bool(code)
     error = ""
     if failed:
-        lines = filter(None, map(str.strip, start.splitlines()))
+        # A line of brackets alone, as JSON begins, says nothing.
+        lines = (line.strip() for line in start.splitlines() if any(map(str.isalnum, line)))
         error = next((line for line in lines if not _exit_in(line) and not _HEADER.match(line)), "")
     return Outcome(failed, code, error[:_ERROR_CHARACTERS])
 

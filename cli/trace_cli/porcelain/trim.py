@@ -188,8 +188,15 @@ def suggest_command(
     """Propose what could be shortened, replaced by a note, or pinned, with the tokens saved and the reason.
 
     The strip shows the heat of the context from its start to its end: how much the later messages still use each part.
-    Files that were read are compared with those on disk. Nothing is written without --apply; `trace undo` takes it
-    back.
+    Nothing is written without --apply; `trace undo` takes it back. The reasons:
+
+        superseded   the file was read again or changed later
+        stale        the file has changed on disk since it was read
+        duplicate    a later output is the same
+        similar      a later output is almost the same
+        failed       the call failed; its error stays
+        cold         no later message uses the output, or the turn, any more
+        pin          many later messages use what the user said here
 
         trace suggest
         trace suggest --apply 1,3-5
