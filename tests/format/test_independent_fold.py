@@ -149,7 +149,7 @@ def test_it_is_the_fold_of_trace(seed: int) -> None:
             for entry in told.entries:
                 unit = {other.address for other in told.unit(entry)}
                 assert unit == set(fold.unit(Address(*entry.address)))
-        histories.elsewhere += [entry.carried() for entry in fold.entries]
+        histories.elsewhere += [entry.to_carried() for entry in fold.entries]
 
 
 def test_the_golden_vectors_have_the_context_that_they_say() -> None:
