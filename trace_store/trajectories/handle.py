@@ -451,7 +451,7 @@ class Trajectories(Recording):
         return Code(self, self._store, self._agent(""))
 
     def import_trail(self, *paths: str | os.PathLike[str], dry_run: bool = False) -> TrailImport:
-        """Import trajectories of the program trail, and return the outcome of each file.
+        """Import trajectories of `trail` (npm agent-trajectories); return the outcome of each file.
 
         If a trajectory exists already, only its missing events are added.
 
