@@ -93,11 +93,8 @@ class Histories:
         if name == ops.REPLACE:
             return ops.replace(some, self._messages(fold))
         if name == ops.MOVE:
-            moved = {each for target in some for each in fold.unit(target)}
-            rest = [address for address in there if address not in moved]
-            # This commit may join two units, so a neighbour must not belong to any unit.
-            alone = [a for a in rest if a not in fold.links and not self._calls]
-            return ops.move(some, after=random.choice(alone) if alone else None)
+            others = [address for address in there if address not in some]
+            return ops.move(some, after=random.choice(others) if others else None)
         if name == ops.TOOLS:
             return ops.tools([self._blob()])
         if name == ops.USAGE:
