@@ -372,8 +372,8 @@ def _compile_pattern(pattern: str) -> Any:
         return re2.compile(pattern, options)
     except re2.error as error:
         said: Any = error.args[0] if error.args else ""
-        told = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-        raise InvalidInputError(f"not a valid pattern: {told}", value=pattern) from error
+        detail = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        raise InvalidInputError(f"not a valid pattern: {detail}", value=pattern) from error
 
 
 class _HitBuilder:

@@ -369,7 +369,7 @@ class _Reader:
 
     def _chapter_event(self, event: dict[str, Any], agent: str, where: str) -> None:
         type_, raw = event.get("type"), event.get("raw")
-        if not ev.is_type(type_) or (type_ in ev.TYPES and type_ not in ev.TOLD):
+        if not ev.is_type(type_) or (type_ in ev.TYPES and type_ not in ev.IN_CHAPTER):
             self._problem(f"{where} has no valid type; it becomes a note")
             type_ = ev.NOTE
         data: dict[str, Any] = {"tags": _texts(event.get("tags"))}

@@ -585,7 +585,7 @@ class TokenRecord(NamedTuple):
     text: int
     total: int
     text_total: int
-    tie: bytes
+    prefix_start: bytes
     seen: bytes
 
 

@@ -110,8 +110,8 @@ def uuid(*words: str) -> str:
 
 def timed_uuid(time: int, *words: str) -> str:
     """Return an id that looks like a UUID starting with a time in milliseconds."""
-    told = min(max(time, 0), _MAXIMUM_TIMED).to_bytes(6, "big")
-    return _spelled(told + seed("uuid", *words)[6:], "7")
+    prefix = min(max(time, 0), _MAXIMUM_TIMED).to_bytes(6, "big")
+    return _spelled(prefix + seed("uuid", *words)[6:], "7")
 
 
 def word(prefix: str, length: int, *words: str) -> str:
