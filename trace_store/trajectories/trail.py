@@ -13,7 +13,7 @@ from trace_store import errors
 from trace_store.exporters.contract import Loss, Losses
 from trace_store.frozen import value
 from trace_store.ident import check_author, format_time
-from trace_store.importers.parts import time_of
+from trace_store.importers.convert import time_of
 from trace_store.objects.address import Address
 from trace_store.oid import ObjectId, hash_object
 from trace_store.trajectories import events as ev

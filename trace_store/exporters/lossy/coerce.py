@@ -15,7 +15,7 @@ from typing import Any
 
 from trace_store.exporters.contract import ExportSession, Facts, Turn
 from trace_store.exporters.lossy.drafts import Draft, Fit, apart, fit_parts, with_roles
-from trace_store.importers.parts import MAXIMUM_TIME, storable_name
+from trace_store.importers.convert import MAXIMUM_TIME, storable_name
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
 from trace_store.oid import digest
 from trace_store.providers.media import base64_image, web_url

@@ -14,8 +14,8 @@ from urllib.parse import unquote_to_bytes
 
 from trace_store.frozen import field, value
 from trace_store.importers.contract import PlannedMessage
+from trace_store.importers.convert import image_of_data, opaque, storable_name, usage_counts
 from trace_store.importers.json_records import compact
-from trace_store.importers.parts import image_of_data, opaque, storable_name, usage_counts
 from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolCall, ToolResult
 
 NAME = "opencode"
