@@ -226,7 +226,7 @@ def test_a_flipped_bit_in_a_record_is_seen_and_the_index_made_anew(repo: Repo) -
         "tokens": lambda r: (r.compile().token_count, r.compile().message_tokens()),
         "prefixes": lambda r: r.compile().prefix_hashes(),
         "earlier": lambda r: texts(r.compile("HEAD~1")),
-        "wording": lambda r: [list(r.contexts.wording(each)) for each in addresses],
+        "wording": lambda r: [list(r.contexts.stored_parts(each)) for each in addresses],
         "objects": lambda r: b"".join(r.compile().objects()),
     }
     expected = {name: ask(repo) for name, ask in asks.items()}

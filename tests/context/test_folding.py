@@ -13,7 +13,7 @@ from tests.support.changes import begin, long_histories, write_changes
 from tests.support.examples import examples
 from trace_store import Message, Repo, ToolCall, ToolResult
 from trace_store.context.calls import find_in_history, link_operations
-from trace_store.context.content import message_at, wording_at
+from trace_store.context.content import message_at, version_at
 from trace_store.context.fold import Fold, fold
 from trace_store.errors import InvalidOperationError
 from trace_store.objects import operations as ops
@@ -156,13 +156,13 @@ def test_a_carried_message_keeps_its_id_its_state_and_its_wordings(line: Line) -
         ops.remove([asked]),
     )
     side.commit(ops.restore([said], version=1))
-    carried = [entry.carried() for entry in side.fold.entries[1:]]
+    carried = [entry.to_carried() for entry in side.fold.entries[1:]]
     oid = line.commit(ops.add(line.stored(user("new"))), ops.add(carried))
     assert line.order()[2:] == [asked, said, answer]
     for number, address in enumerate((asked, said, answer), 1):
         ours, theirs = line.fold.entry(address), side.fold.entry(address)
         assert ours.same_state(theirs)
-        assert ours.carried() == theirs.carried()
+        assert ours.to_carried() == theirs.to_carried()
         assert ours.home == (oid, number)
         assert [v.parts for v in ours.versions] == [v.parts for v in theirs.versions]
     assert set(line.fold.unit(answer)) == {asked, answer}
@@ -245,7 +245,7 @@ def test_units_are_alike_and_messages_are_found_where_they_stand(
             found = message_at(entry.home, read)
             parts = resolve_calls(found["parts"], entry.home[0])
             assert {**ops.without_state(found), "parts": parts} == entry.message
-            assert [wording_at(v.place, read) for v in entry.versions] == [
+            assert [version_at(v.place, read) for v in entry.versions] == [
                 v.parts for v in entry.versions
             ]
             assert entry.place == entry.versions[entry.current].place

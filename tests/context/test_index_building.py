@@ -17,7 +17,7 @@ from trace_store.context import index_update
 from trace_store.context.compile_index import (
     EDITED,
     GHOST,
-    LABELLED,
+    IS_MARKED,
     IndexView,
     cold_view,
     prefix_of,
@@ -45,7 +45,7 @@ def check(repo: Repo, view: IndexView) -> None:
     for record in view.messages():
         home = record.home_commit, record.home_number
         place = record.place_commit, record.place_number
-        marks = record.priority, [bool(record.flags & flag) for flag in (GHOST, EDITED, LABELLED)]
+        marks = record.priority, [bool(record.flags & flag) for flag in (GHOST, EDITED, IS_MARKED)]
         found.append((record.address, home, place, marks, record.ordinal, record.prefix))
     assert found == said
     assert view.message_count == len(said)
@@ -265,7 +265,7 @@ def test_carried_messages_have_records_of_their_own_address(repo: Repo) -> None:
     repo.annotate(ours, labels=["x"])
     repo.annotate(call, priority="pinned")
     state = repo.contexts.fold(repo.resolve("HEAD"))
-    carried = [entry.carried() for entry in state.entries[1:]]
+    carried = [entry.to_carried() for entry in state.entries[1:]]
     repo.branches.switch("side")
     with repo.batch() as draft:
         draft.operations.append(ops.add(carried))

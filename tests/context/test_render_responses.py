@@ -40,7 +40,7 @@ def said(*texts: str, **more: Any) -> Item:
     return {"type": "message", "role": "assistant", "content": content, **more}
 
 
-def told(role: str, *blocks: Item | str) -> Item:
+def message_item(role: str, *blocks: Item | str) -> Item:
     content = [{"type": "input_text", "text": b} if isinstance(b, str) else b for b in blocks]
     return {"type": "message", "role": role, "content": content}
 
@@ -67,10 +67,10 @@ def test_a_first_system_text_is_the_instructions_and_others_stay_where_they_are(
     assert request == {
         "instructions": "Be brief.",
         "input": [
-            told("developer", "Be kind."),
-            told("user", "Hello."),
+            message_item("developer", "Be kind."),
+            message_item("user", "Hello."),
             said("Hi."),
-            told("system", "Be long."),
+            message_item("system", "Be long."),
         ],
     }
 
@@ -90,7 +90,7 @@ def test_images_and_files_stand_where_they_were() -> None:
     url = Image(url="https://example.org/a.png")
     parts = [Text("one"), Text(""), PNG, url, own(file), own(chat_file)]
     assert sent(Message("user", parts)) == [
-        told(
+        message_item(
             "user",
             "one",
             PNG_BLOCK,
@@ -118,7 +118,7 @@ def test_calls_and_outputs_are_of_one_kind() -> None:
         {"type": "custom_tool_call", "call_id": "b", "name": "patch", "input": "*** x"},
         {"type": "function_call_output", "call_id": "a", "output": ""},
         {"type": "custom_tool_call_output", "call_id": "b", "output": "done"},
-        told("user", "Go on."),
+        message_item("user", "Go on."),
     ]
 
 
@@ -253,7 +253,7 @@ def test_an_item_that_calls_or_answers_alone_is_left_out() -> None:
     assert sent(*pair) == [call, answer]
     for alone in (pair[:1], pair[1:], pair[::-1]):
         found = rendered(Message("user", "Go on."), *alone)
-        assert found.request["input"] == [told("user", "Go on.")]
+        assert found.request["input"] == [message_item("user", "Go on.")]
         assert {repair.code for repair in found.repairs} == {"opaque-left-out"}
 
 
@@ -269,13 +269,13 @@ def test_what_is_not_openais_is_a_note_where_people_speak_and_nothing_where_the_
         Message("developer", [PNG]),
     )
     assert found.request["input"] == [
-        told(
+        message_item(
             "user",
             "[document not shown: in the form of anthropic]",
             "[input_audio not shown: in the form of openai]",
         ),
         said("See."),
-        told("developer", "[image not shown: image/png, 67 bytes]"),
+        message_item("developer", "[image not shown: image/png, 67 bytes]"),
     ]
 
 
@@ -351,6 +351,6 @@ def test_lone_surrogates_are_replaced_everywhere() -> None:
         tools=[{"name": "x", "description": "\udc00"}],
     )
     assert found.request["instructions"] == "\ufffd"
-    assert found.request["input"] == [told("user", "a\ufffdb")]
+    assert found.request["input"] == [message_item("user", "a\ufffdb")]
     assert found.request["tools"][0]["description"] == "\ufffd"
     assert [repair.code for repair in found.repairs] == ["surrogate-replaced"] * 3

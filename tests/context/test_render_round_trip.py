@@ -55,8 +55,8 @@ def test_a_providers_form_loses_what_is_documented_and_nothing_else(form: str) -
     @settings(max_examples=examples(250, daily=15), deadline=None)
     @given(sound_contexts(form))
     def check(messages: list[Message]) -> None:
-        told = {repair.code for repair in render(form, messages, model=MODELS[form]).repairs}
-        assume(not told - {"call-unsigned"})
+        codes = {repair.code for repair in render(form, messages, model=MODELS[form]).repairs}
+        assume(not codes - {"call-unsigned"})
         again = read_again(form, messages)
         assert without(form, again) == without(form, messages)
 

@@ -33,7 +33,7 @@ def state_of(found: Fold) -> State:
             (e.address, e.message, e.home, e.current, e.place, e.parts, e.answers, e.key),
             [(v.parts, v.place) for v in e.versions],
             (e.hidden, e.ghost, e.priority, e.labels, e.keep),
-            (e.visible, e.is_ghost, e.is_edited, e.is_marked, e.carried()),
+            (e.visible, e.is_ghost, e.is_edited, e.is_marked, e.to_carried()),
         )
         for e in found.entries
     ]

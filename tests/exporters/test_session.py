@@ -191,9 +191,9 @@ def test_a_carried_message_is_told_of_as_it_was_made() -> None:
     there = store.refs.read("refs/heads/side")
     assert there is not None
     (entry,) = ContextCompiler(store).fold(there).entries
-    gone = {**entry.carried(), "born": [bytes(16), 0]}
+    gone = {**entry.to_carried(), "born": [bytes(16), 0]}
     draft = commit.new_draft(store)
-    draft.operations += [operations.add([entry.carried(), gone])]
+    draft.operations += [operations.add([entry.to_carried(), gone])]
     written = commit.write(store, draft, author="ben", branch="main")
     one, other = read_session(store, "main").turns
     assert (one.commit, one.author, one.message.address) == (there, "ada", entry.address)

@@ -169,7 +169,9 @@ def test_tokens_run_beside_the_messages(read: Repository) -> None:
     )
     assert tokens_header.generation == header.generation
     messages = [record for record in records if not record.flags & 1]
-    assert [record.tie for record in tokens] == [message.prefix[:4] for message in messages]
+    assert [record.prefix_start for record in tokens] == [
+        message.prefix[:4] for message in messages
+    ]
     assert [record.seen for record in tokens] == [message.seen[:8] for message in messages]
     total = text_total = 0
     for record in tokens:

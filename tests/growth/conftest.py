@@ -44,7 +44,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "CHUNK_ROWS", 16)
     monkeypatch.setattr(table, "RECENT_ROWS", 32)
     monkeypatch.setattr(pack_index, "FEW_LOOK_UPS", 1_000_000)
-    monkeypatch.setattr(summary, "FEW", 4)
+    monkeypatch.setattr(summary, "ALWAYS_READ", 4)
 
 
 def looked(place: Place) -> None:

@@ -32,7 +32,7 @@ def merged(repo: Repo, theirs: str, addresses: list[Any]) -> ObjectId:
     parents = [repo.resolve("HEAD"), repo.resolve(theirs)]
     state = context.snapshots.fold_of(repo.store, parents[1])
     made = Commit(
-        parents, "merger", 99, [ops.add([state.entry(each).carried() for each in addresses])]
+        parents, "merger", 99, [ops.add([state.entry(each).to_carried() for each in addresses])]
     )
     ref = repo.store.refs.head().ref
     assert ref is not None
@@ -149,7 +149,7 @@ def test_an_inclusion_that_did_nothing_is_no_deed(tmp_path: Path) -> None:
         [repo.resolve("main"), repo.resolve("side")],
         "ada",
         1,
-        [ops.add([state.entry(each).carried() for each in (first, brought)])],
+        [ops.add([state.entry(each).to_carried() for each in (first, brought)])],
     ).encode()
     oid = put(repo.store, again)
     changes = {each.message.address: each.changes for each in repo.blame(oid)}

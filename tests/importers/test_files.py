@@ -27,11 +27,11 @@ from trace_store.errors import (
 )
 from trace_store.files import Disk
 from trace_store.importers import input_files
+from trace_store.importers.convert import ref_component, short_id
 from trace_store.importers.discovery import project_histories
 from trace_store.importers.formats.claude_code import project_name
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.input_files import files_in
-from trace_store.importers.parts import ref_component, short_id
 from trace_store.ref_names import is_ref_name
 from trace_store.store.handle import Store
 

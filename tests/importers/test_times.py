@@ -9,7 +9,7 @@ from hypothesis import given
 
 from trace_store.errors import InvalidInputError
 from trace_store.ident import parse_time
-from trace_store.importers.parts import time_of_text
+from trace_store.importers.convert import time_of_text
 
 
 def _as_javascript(moment: datetime) -> str:

@@ -21,7 +21,7 @@ from trace_store.environment import Environment
 from trace_store.errors import CorruptBundleError, FormatError, InvalidInputError
 from trace_store.exporters.contract import ExportSession, file_name
 from trace_store.files import Disk
-from trace_store.importers.parts import ref_component
+from trace_store.importers.convert import ref_component
 from trace_store.journal.frames import HEADER_BYTES, Frame, Move, encode_transaction, scan
 from trace_store.layout import Layout
 from trace_store.objects.codec import encode_blob

@@ -213,7 +213,7 @@ def test_wordings_of_a_carried_message(repo: Repo) -> None:
     """Each is found once, also where the commits are gone that they come from."""
     address = repo.append("user", "a zebra").addresses[0]
     tip = repo.edit(address, "a striped horse").oid
-    stored = repo.contexts.fold(tip).entry(address).carried()
+    stored = repo.contexts.fold(tip).entry(address).to_carried()
     repo.reset("HEAD~2", hard=True)
     draft = commit.new_draft(repo.store)
     draft.operations.append(operations.add([stored]))

@@ -347,7 +347,7 @@ def test_a_branch_that_is_not_at_hand_is_looked_at_after_a_pull(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With many refs (here: more than one), settled refs are read again only after git was at work."""
-    monkeypatch.setattr(summary, "FEW", 0)
+    monkeypatch.setattr(summary, "ALWAYS_READ", 0)
     a = project(tmp_path / "a")
     sealed(a, "one")
     sealed(a, "two", ref=OTHER)

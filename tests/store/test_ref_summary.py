@@ -34,7 +34,7 @@ NAMES = [MAIN, *(f"refs/heads/sessions/a/{n}" for n in range(4)), "refs/heads/x"
 @pytest.fixture(autouse=True)
 def no_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cache the summary however few refs there are."""
-    monkeypatch.setattr(summary, "FEW", 0)
+    monkeypatch.setattr(summary, "ALWAYS_READ", 0)
 
 
 def facts(standing: RefStatus) -> tuple[Any, ...]:

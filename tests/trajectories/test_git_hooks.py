@@ -281,7 +281,9 @@ def test_other_hooks_are_called_and_restored_unchanged(tmp_path: Path) -> None:
     project.git("commit", "-qam", "refuse this", code=1)
     project.trace("trajectory", "hook", "git", "--uninstall")
     assert hooks_of(folder) == before
-    assert "no hooks of Trace" in project.trace("trajectory", "hook", "git", "--uninstall").err
+    assert (
+        "no Trace hooks installed" in project.trace("trajectory", "hook", "git", "--uninstall").err
+    )
 
 
 def test_a_second_installation_changes_nothing(project: Project) -> None:

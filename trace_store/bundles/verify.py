@@ -100,10 +100,10 @@ def check_bundle(
     check.finish(store)
 
 
-def check_pack(data: bytes, where: str, see: Callable[[PackedObject], None]) -> None:
+def check_pack(data: bytes, pack_name: str, on_object: Callable[[PackedObject], None]) -> None:
     """Check a pack without storing it."""
-    for packed in PackVerifier(pack_of(data, where)).objects():
-        see(packed)
+    for packed in PackVerifier(pack_of(data, pack_name)).objects():
+        on_object(packed)
 
 
 class _Check:
@@ -147,7 +147,9 @@ class _Check:
                     self._check_outside(tip, f"the tip of {ref.name}", store)
                     kind = None if store is None else kind_of(store.objects.read(tip))
                 if kind not in (COMMIT, None) and ref.name.startswith(BRANCHES):
-                    raise CorruptBundleError(f"branch {ref.name} of the bundle is not a commit")
+                    raise CorruptBundleError(
+                        f"branch {ref.name} of the bundle points to a {kind}, not a commit"
+                    )
 
     def _check_outside(self, oid: ObjectId, why: str, store: Store | None) -> None:
         """Check an object that only the prerequisites can provide."""

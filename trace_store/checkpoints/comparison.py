@@ -177,9 +177,9 @@ def comparison_page(found: ForkComparison) -> str:
         _pairs([("forked at", parted)]),
         class_="top",
     )
-    told = [side.sections() for side in sides]
+    sections = [side.sections() for side in sides]
     rows = [_row("numbers", [_pairs(_numbers(side)) for side in sides])]
-    rows += [_row(title, [_lines(each[title]) for each in told]) for title in told[0]]
+    rows += [_row(title, [_lines(each[title]) for each in sections]) for title in sections[0]]
     names = [element("th", side.name, scope="col", dir="auto") for side in sides]
     heads = element("thead", element("tr", *names))
     body = element("body", top, element("main", element("table", heads, *rows, class_="sides")))

@@ -174,8 +174,8 @@ def _section(title: str, items: Sequence[str]) -> list[str]:
 
 
 def _with_reason(decision: Decision) -> str:
-    told = decision.reason and decision.reason not in decision.text
-    return f"{decision.text} ({decision.reason})" if told else decision.text
+    has_reason = decision.reason and decision.reason not in decision.text
+    return f"{decision.text} ({decision.reason})" if has_reason else decision.text
 
 
 def _file_line(file: FileNote) -> str:

@@ -470,9 +470,9 @@ class _Planner:
         recorded: dict[bytes, Mapping[str, Any]] = {}
         for entry in self.state.visible():
             if entry.message.get("kind") == SUMMARY:
-                told = read_commit(entry.home[0], read).meta.get(COMPRESSION)
-                if isinstance(told, dict) and all(type(told.get(k)) is int for k in _COUNTS):
-                    recorded[entry.home[0]] = told
+                counts = read_commit(entry.home[0], read).meta.get(COMPRESSION)
+                if isinstance(counts, dict) and all(type(counts.get(k)) is int for k in _COUNTS):
+                    recorded[entry.home[0]] = counts
         oid = self.tip
         while recorded and oid not in recorded:  # homes are first-parent ancestors of the tip
             oid = read_commit(oid, read).parents[0]

@@ -84,7 +84,7 @@ _NOTE_TOKENS = 90
 SUMMARY = "summary"
 """The kind of messages that replace others."""
 REASON = "trim"
-"""The reason of the replacements."""
+"""The `reason` recorded in the replace operations."""
 _INSTRUCTION_ROLES = frozenset({"system", "developer"})
 
 
@@ -569,7 +569,8 @@ class WorkingContext:
         parts: the new parts of shortened messages, by position.
         notes: for each replaced run, its positions and the note in its place.
         outputs: the tool results, oldest first.
-        kept: positions that are never changed: instructions, pinned and important messages, and the last to-do list.
+        kept: positions that are never changed: instructions, pinned and important messages, placeholders of removed
+            ones, and the unit with the last to-do list.
     """
 
     def __init__(self, context: CompiledContext, fold: Fold) -> None:
@@ -582,13 +583,13 @@ class WorkingContext:
         self.notes: list[tuple[list[int], Message]] = []
         self.outputs: list[Output] = []
         self._position = {message.address: at for at, message in enumerate(self.messages)}
-        plans: list[int] = []
-        self._read_calls(plans)
+        todo_calls = self._read_calls()
         self.kept = {at for at, each in enumerate(self.messages) if _is_protected(each)}
-        self.kept.update(*(self.unit(at) for at in plans[-1:]))
+        self.kept.update(*(self.unit(at) for at in todo_calls[-1:]))
 
-    def _read_calls(self, plans: list[int]) -> None:
-        """Find the tool results with their actions, and the calls that set the to-do list."""
+    def _read_calls(self) -> list[int]:
+        """Set `outputs`, and return the positions of the calls that set the to-do list."""
+        todo_calls: list[int] = []
         calls: dict[str, Action] = {}
         for at, message in enumerate(self.messages):
             if message.ghost:
@@ -596,29 +597,30 @@ class WorkingContext:
             for part in message.parts:
                 if isinstance(part, ToolCall):
                     calls[part.id] = action = action_of(part)
-                    plans += [at] if action.kind == "plan" else []
+                    todo_calls += [at] if action.kind == "plan" else []
                 elif isinstance(part, ToolResult) and part.call_id in calls:
                     text = "\n".join(each.text for each in part.content if isinstance(each, Text))
                     self.outputs.append(
                         Output(at, part.call_id, calls[part.call_id], outcome_of(part), text)
                     )
+        return todo_calls
 
     def unit(self, at: int) -> list[int]:
-        """Return the positions of the messages of a unit that the context shows, in order."""
+        """Return the positions of the visible messages in the unit of the message at `at`, sorted."""
         members = self._fold.unit(self.messages[at].address)
         return sorted(self._position[each] for each in members if each in self._position)
 
     def whole_units(self, positions: Iterable[int]) -> list[int]:
-        """Return those of some positions whose units are among them completely."""
+        """Return the positions whose whole unit is among the given positions, sorted."""
         inside = set(positions)
         return [at for at in sorted(inside) if inside.issuperset(self.unit(at))]
 
     def user_turns(self) -> list[int]:
-        """Return the positions of the messages with text from the user."""
+        """Return the positions of the messages that the user wrote."""
         return [at for at in range(len(self.messages)) if self.is_user_turn(at)]
 
     def is_user_turn(self, at: int) -> bool:
-        """Return True if a message contains text from the user."""
+        """Return True if the user wrote a message: it has text, no tool result, and is not a summary."""
         message = self.messages[at]
         return (
             message.role == "user"

@@ -25,7 +25,7 @@ from trace_store.context.compile_index import (
     ordinal_at,
     unpack_places,
 )
-from trace_store.context.content import wording_at
+from trace_store.context.content import version_at
 from trace_store.gc_pause import paused
 from trace_store.objects.address import resolve_calls
 from trace_store.objects.codec import links
@@ -215,7 +215,7 @@ def _objects(
             record = MessageRecord.unpack_from(block, at * MESSAGE_BYTES)
             edit = next(commits)
             written = (*written, edit)
-            parts = wording_at(
+            parts = version_at(
                 (record.place_commit, record.place_number),
                 {record.place_commit: Commit.decode(edit)}.__getitem__,
             )

@@ -102,7 +102,7 @@ class Calls:
 def link_operations(operations: Sequence[Operation], find: Find) -> list[Operation]:
     """Return the operations of a new commit with the results of its new messages linked.
 
-    Edits are left unchanged: see `link_wording`.
+    Edits are left unchanged: see `link_version`.
     """
     calls, number, made = Calls(find), 0, []
     later = _first_new_calls(operations)
@@ -118,7 +118,7 @@ def link_operations(operations: Sequence[Operation], find: Find) -> list[Operati
     return made
 
 
-def link_wording(parts: Parts, before: Sequence[Parts], find: Find) -> list[dict[str, Any]]:
+def link_version(parts: Parts, before: Sequence[Parts], find: Find) -> list[dict[str, Any]]:
     """Return the parts of an edit with results linked as in earlier versions, or else by `find`."""
     known = {
         part["id"]: part["call"]

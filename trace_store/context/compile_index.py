@@ -1,7 +1,8 @@
 """The compile index: the visible messages of a branch, one record each.
 
-A compile after an append reads and writes only what is new. The index is a cache of the fold: a reader compares its tip
-with the branch's and catches up. An index that does not match is rebuilt, so deleting it costs only time.
+A compile after an append reads and writes only what is new. The index caches the fold. A reader compares the index's
+tip with the branch's tip, and adds the missing records. An index that does not match is rebuilt, so deleting it costs
+only time.
 
 The last record of a commit has the flag END, so a torn append is detected and ignored. A commit without messages leaves
 a marker record, so that the index knows its tip.
@@ -42,18 +43,20 @@ TOKENS_MAGIC = b"TRTK"
 
 _HEADER = struct.Struct("<4sHH8x16s16sQ4xI")
 _MESSAGE = struct.Struct("<16sI32sI32sIHBBI32s32sQII")
-_TOLD = struct.Struct("<92sH2sI32s32sQI")
-_PLACE = struct.Struct("<20x32sI36xH70xQ8x")
-_LEAN = struct.Struct("<92xH70xQ8x")
+_KEY_AND_FIELDS = struct.Struct("<92sH2sI32s32sQI")  # a message record without its checksum
+# Partial views of a message record.
+_HOME_FLAGS_ORDINAL = struct.Struct("<20x32sI36xH70xQ8x")
+_FLAGS_ORDINAL = struct.Struct("<92xH70xQ8x")
 _TOKENS = struct.Struct("<IIQQ4s8sI")
 HEADER_BYTES = _HEADER.size
 MESSAGE_BYTES = _MESSAGE.size
 TOKENS_BYTES = _TOKENS.size
 ADDRESS_BYTES = 20
-TOLD_SEEN_AT = 96
+OWN_SEEN_AT = 96
+"""Offset of the content hash in the own fields of a record: see `pack_own_fields`."""
 KEY_BYTES = 92
 """Address, home and place, the first fields of a record: `Entry.key`."""
-TIE_BYTES = 4
+PREFIX_START_BYTES = 4
 SEEN_BYTES = 8
 _ROLE_AT = 94
 NO_COMMIT = bytes(16)
@@ -68,13 +71,15 @@ GHOST = 4
 EDITED = 8
 IS_PINNED = 16
 IS_IMPORTANT = 32
-LABELLED = 64
+IS_MARKED = 64
+"""The message has labels or must-keep patterns."""
 TOOLS = 128
 """The commit of this marker set the tools."""
-CARRIED = 256
-"""This marker represents an earlier commit with a report whose context is not a prefix of the records.
+MEASURED_EARLIER = 256
+"""This marker stands for an earlier measured commit whose context is not a prefix of these records.
 
-Its number and its message hash are the count of that context's messages and their prefix hash; zeros if unknown.
+A commit is measured if a provider reported the tokens of its context. The marker's `number` is the message count of
+that context, and `seen` its prefix hash; both are 0 if unknown.
 """
 
 _PRIORITY_FLAGS = {PINNED: IS_PINNED, IMPORTANT: IS_IMPORTANT, NORMAL: 0}
@@ -85,7 +90,8 @@ class Header:
     """The header of a column.
 
     Attributes:
-        measured: prefix of the id of a commit whose messages have `measured_total` tokens; only in a tokens column.
+        measured: the first 16 bytes of the id of a measured commit, whose context has `measured_total` tokens; only
+            in a tokens column.
     """
 
     magic: bytes
@@ -105,7 +111,7 @@ class Header:
             self.measured_total,
             0,
         )
-        return _sealed(data)
+        return _with_checksum(data)
 
     @classmethod
     def unpack(cls, data: bytes, magic: bytes, record_bytes: int) -> Header:
@@ -133,7 +139,8 @@ class MessageRecord:
         prefix: the prefix hash up to here.
         seen: the hash of the model-visible content; in a marker, the prefix hash of a measured context.
         ordinal: number of messages up to here.
-        measured: 1 + the number of the record that ends, or is CARRIED for, the last commit with a report; or 0.
+        measured: 1 + the number of the record of the last measured commit (its END record, or its MEASURED_EARLIER
+            marker); 0 if there is none.
     """
 
     birth: bytes
@@ -185,7 +192,7 @@ class MessageRecord:
             self.measured,
             0,
         )
-        return _sealed(data)
+        return _with_checksum(data)
 
     @classmethod
     def unpack(cls, data: bytes) -> MessageRecord:
@@ -205,20 +212,20 @@ class MessageRecord:
         )
         if role >= len(ROLES) or kind >= len(KINDS):
             raise errors.CorruptIndexError("an index record is damaged")
-        told = (ROLES[role], KINDS[kind], tools, prefix, seen, ordinal, measured)
-        return cls(*(*places, *told))
+        rest = (ROLES[role], KINDS[kind], tools, prefix, seen, ordinal, measured)
+        return cls(*(*places, *rest))
 
 
-def pack_told(
-    told: bytes, flags: int, tools: int, prefix: bytes, ordinal: int, measured: int
+def pack_own_fields(
+    own_fields: bytes, flags: int, tools: int, prefix: bytes, ordinal: int, measured: int
 ) -> bytes:
-    """Return the bytes of a record from its own fields (`told`) and those that depend on earlier records.
+    """Return the bytes of a record from its own fields and from those that depend on earlier records.
 
-    `told` has the key, flags, role and kind, and the hash of the model-visible content.
+    Its own fields are the key, flags, role and kind, and the hash of the model-visible content.
     """
-    data = _TOLD.pack(
-        told[:KEY_BYTES], flags, told[94:96], tools, prefix, told[96:], ordinal, measured
-    )
+    key, role_and_kind = own_fields[:KEY_BYTES], own_fields[94:96]
+    seen = own_fields[OWN_SEEN_AT:]
+    data = _KEY_AND_FIELDS.pack(key, flags, role_and_kind, tools, prefix, seen, ordinal, measured)
     return data + zlib.crc32(data, SEED).to_bytes(4, "little")
 
 
@@ -243,7 +250,10 @@ def flags_at(block: bytes, at: int) -> int:
 
 
 def comparable_fields(block: bytes, at: int) -> bytes:
-    """Return the fields of a message's record that do not depend on its neighbours."""
+    """Return the fields of a message's record that are the same however the index was built.
+
+    These are all but END, `tools`, `measured` and the checksum.
+    """
     flags = int.from_bytes(block[at + 92 : at + 94], "little") & ~END
     return b"%b%b%b%b" % (
         block[at : at + 92],
@@ -255,7 +265,7 @@ def comparable_fields(block: bytes, at: int) -> bytes:
 
 def ordinal_at(block: bytes, at: int) -> int:
     """Return the ordinal of a record."""
-    ordinal: int = _LEAN.unpack_from(block, at)[1]
+    ordinal: int = _FLAGS_ORDINAL.unpack_from(block, at)[1]
     return ordinal
 
 
@@ -272,15 +282,15 @@ def role_at(block: bytes, at: int) -> str:
     return ROLES[role]
 
 
-def ties_at(block: bytes, at: int) -> tuple[bytes, bytes]:
+def hash_starts_at(block: bytes, at: int) -> tuple[bytes, bytes]:
     """Return the first bytes of a record's prefix hash and of its content hash."""
     prefix, seen = at + 100, at + 132
-    return block[prefix : prefix + TIE_BYTES], block[seen : seen + SEEN_BYTES]
+    return block[prefix : prefix + PREFIX_START_BYTES], block[seen : seen + SEEN_BYTES]
 
 
 def is_message(block: bytes, at: int) -> bool:
     """Return True if a record is a message, not a marker."""
-    flags: int = _LEAN.unpack_from(block, at)[0]
+    flags: int = _FLAGS_ORDINAL.unpack_from(block, at)[0]
     return not flags & MARKER
 
 
@@ -300,7 +310,7 @@ def find_message(block: bytes, address: tuple[bytes, int]) -> int | None:
 
 def unpack_places(block: bytes) -> Iterator[tuple[bytes, int, int, int]]:
     """Yield (home commit, number there, flags, ordinal) of records with verified checksums."""
-    return _PLACE.iter_unpack(block)
+    return _HOME_FLAGS_ORDINAL.iter_unpack(block)
 
 
 def check_records(block: bytes, size: int = MESSAGE_BYTES) -> None:
@@ -321,10 +331,13 @@ def message_places(block: bytes) -> Sequence[int]:
         CorruptIndexError: a record is damaged or incomplete.
     """
     check_records(block)
-    first, last = _LEAN.unpack_from(block), _LEAN.unpack_from(block, len(block) - MESSAGE_BYTES)
+    first, last = (
+        _FLAGS_ORDINAL.unpack_from(block),
+        _FLAGS_ORDINAL.unpack_from(block, len(block) - MESSAGE_BYTES),
+    )
     if not first[0] & MARKER and last[1] - first[1] == len(block) // MESSAGE_BYTES - 1:
         return range(0, len(block), MESSAGE_BYTES)  # there are no markers
-    flags = _LEAN.iter_unpack(block)
+    flags = _FLAGS_ORDINAL.iter_unpack(block)
     return [at * MESSAGE_BYTES for at, fields in enumerate(flags) if not fields[0] & MARKER]
 
 
@@ -341,21 +354,23 @@ class TokenRecord:
         tokens: text, framing and estimated parts.
         text: the counted part of it, without estimates.
         total, text_total: the same for all messages up to here.
-        tie: the first bytes of the prefix hash up to here, which detect counts of other messages.
-        seen: the first bytes of the message's hash, by which other columns find it.
+        prefix_start: the first 4 bytes of the prefix hash up to here; a mismatch shows that this record counts a
+            different context.
+        seen: the first 8 bytes of the content hash; another tokens column can copy the count of a message with the
+            same hash.
     """
 
     tokens: int
     text: int
     total: int
     text_total: int
-    tie: bytes
+    prefix_start: bytes
     seen: bytes
 
     def pack(self) -> bytes:
         """Return the 40 bytes."""
         numbers = self.tokens, self.text, self.total, self.text_total
-        return _sealed(_TOKENS.pack(*numbers, self.tie, self.seen, 0))
+        return _with_checksum(_TOKENS.pack(*numbers, self.prefix_start, self.seen, 0))
 
 
 def unpack_tokens(block: bytes) -> list[TokenRecord]:
@@ -364,7 +379,7 @@ def unpack_tokens(block: bytes) -> list[TokenRecord]:
     return [TokenRecord(*fields) for *fields, _ in _TOKENS.iter_unpack(block)]
 
 
-def _sealed(data: bytes) -> bytes:
+def _with_checksum(data: bytes) -> bytes:
     return data[:-4] + zlib.crc32(data[:-4], SEED).to_bytes(4, "little")
 
 
@@ -392,7 +407,7 @@ class History:
 
 @value
 class Measured:
-    """A commit with a report that measures its context.
+    """A measured commit: a provider reported the tokens of its context.
 
     Attributes:
         commit: its id.
@@ -510,7 +525,7 @@ class IndexView:
         return self._or_rebuilt(lambda view: view._tools_commit_at(view.last))
 
     def measured(self) -> Measured | None:
-        """Return the last commit with a report that measures its context, or None; raises as `find`."""
+        """Return the last measured commit, or None; raises as `find`."""
         return self._or_rebuilt(lambda view: view._measured())
 
     def _or_rebuilt(self, read: Callable[[IndexView], Answer]) -> Answer:
@@ -532,13 +547,13 @@ class IndexView:
         if last is None or not last.measured:
             return None
         record = last if last.measured == self.records else self.record(last.measured - 1)
-        is_carried = record.flags & CARRIED
-        if is_carried:
+        is_earlier = record.flags & MEASURED_EARLIER
+        if is_earlier:
             count, prefix = record.number, record.seen
         else:
             count, prefix = record.ordinal, record.prefix
         tools_commit = self._tools_commit_at(record)
-        return Measured(record.home_commit, count, prefix, tools_commit, is_prefix=not is_carried)
+        return Measured(record.home_commit, count, prefix, tools_commit, is_prefix=not is_earlier)
 
     def _blocks(self, start: int, stop: int | None) -> Iterator[tuple[bytes, Sequence[int]]]:
         left = (self.message_count if stop is None else min(stop, self.message_count)) - start
@@ -623,7 +638,7 @@ class CompileIndex:
         return None
 
     def prefix_view(self, tip: bytes) -> IndexView | None:
-        """Return the context of an ancestor from the same records, as `prefix_of`."""
+        """Return the context of an ancestor if it is a prefix of this index, else None."""
         view = self.load()
         return None if view is None else prefix_of(view, tip)
 

@@ -12,7 +12,7 @@ from trace_store.context import tokens
 from trace_store.context.compile_index import (
     EDITED,
     GHOST,
-    LABELLED,
+    IS_MARKED,
     IndexView,
     MessageRecord,
     TokenRecord,
@@ -21,7 +21,7 @@ from trace_store.context.compile_index import (
     priority_of,
     role_at,
 )
-from trace_store.context.content import message_at, message_line, wording_at
+from trace_store.context.content import message_at, message_line, version_at
 from trace_store.context.tokens.models import REPLY_TOKENS
 from trace_store.frozen import value
 from trace_store.gc_pause import paused
@@ -167,7 +167,7 @@ class CompiledMessage:
     def labels(self) -> frozenset[str]:
         """The message's labels."""
         reading = self._reading
-        if not flags_at(self._block, self._at) & LABELLED or reading.tip is None:
+        if not flags_at(self._block, self._at) & IS_MARKED or reading.tip is None:
             return frozenset()
         return reading.source.labels(reading.tip, self.address)
 
@@ -255,7 +255,7 @@ def stored_message(record: MessageRecord, read_commit: ReadCommit) -> Mapping[st
     home = record.home_commit, record.home_number
     stored = message_at(home, read_commit)
     if record.flags & EDITED:
-        parts = wording_at((record.place_commit, record.place_number), read_commit)
+        parts = version_at((record.place_commit, record.place_number), read_commit)
     else:
         parts = resolve_calls(stored["parts"], home[0])
     return {**ops.without_state(stored), "parts": parts}

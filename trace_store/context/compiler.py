@@ -220,7 +220,7 @@ class ContextCompiler:
         """Return the fold of a commit, which must not be changed."""
         return context.snapshots.fold_of(self.store, tip)
 
-    def wording(self, address: Address) -> Sequence[Mapping[str, Any]]:
+    def stored_parts(self, address: Address) -> Sequence[Mapping[str, Any]]:
         """Return the current parts of a visible or hidden message of HEAD's context, in stored form.
 
         Raises:

@@ -175,7 +175,7 @@ def message_at(home: Place, read_commit: ReadCommit) -> Stored:
     raise errors.CorruptObjectError(f"commit {ObjectId(home[0])} has no message {home[1]}")
 
 
-def wordings_of(commit: Commit) -> Iterator[Sequence[Stored]]:
+def versions_of(commit: Commit) -> Iterator[Sequence[Stored]]:
     """Yield all versions of messages in a commit, in order: those of added messages, and edits."""
     for operation in commit.operations:
         if operation.name == ops.EDIT:
@@ -186,16 +186,16 @@ def wordings_of(commit: Commit) -> Iterator[Sequence[Stored]]:
                 yield from message.get("edits", ())
 
 
-def wording_at(place: Place, read_commit: ReadCommit) -> Sequence[Stored]:
-    """Return the stored parts at a place, as `wordings_of` numbers them; results have full addresses.
+def version_at(place: Place, read_commit: ReadCommit) -> Sequence[Stored]:
+    """Return the stored parts at a place, as `versions_of` numbers them; results have full addresses.
 
     Raises:
         CorruptObjectError: the commit has no such version.
     """
-    for number, parts in enumerate(wordings_of(read_commit(place[0]))):
+    for number, parts in enumerate(versions_of(read_commit(place[0]))):
         if number == place[1]:
             return resolve_calls(parts, place[0])
-    raise errors.CorruptObjectError(f"commit {ObjectId(place[0])} has no wording {place[1]}")
+    raise errors.CorruptObjectError(f"commit {ObjectId(place[0])} has no version {place[1]}")
 
 
 def one_line(commit: Commit, read: Callable[[bytes], bytes]) -> str:

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 _KEY = struct.Struct("<16sI32sI32sI")
 Place = tuple[bytes, int]
-"""A place in the history: the id of a commit, and a number there."""
+"""The id of a commit, and the number of a message or version in that commit."""
 
 REMOVED = "removed"
 REPLACED = "replaced"
 _HIDDEN = ("", REMOVED, REPLACED)
 _GHOST, _MARKED, _EDITED = 4, 64, 128
 _PRIORITY_AT = 4
-SHOWN = {
+STATES = {
     hidden | ghost | priority << _PRIORITY_AT | more: (
         *(_HIDDEN[hidden], bool(ghost), ops.PRIORITIES[priority]),
     )
@@ -47,7 +47,7 @@ SHOWN = {
     for priority in range(len(ops.PRIORITIES))
     for more in (0, _MARKED, _EDITED, _MARKED | _EDITED)
 }
-"""What each value of `Entry.state` says of hidden, ghost and priority."""
+"""For each value of `Entry.state`: (hidden, ghost, priority)."""
 
 
 class Version:
@@ -105,14 +105,14 @@ class Entry:
         self.keep: tuple[bytes, ...] = ()
 
     @classmethod
-    def read(cls, stored: Stored, oid: bytes, number: int, wording: int) -> Entry:
+    def read(cls, stored: Stored, oid: bytes, number: int, version_number: int) -> Entry:
         """Return the entry of a message in a commit, new or carried with its state.
 
         Args:
             stored: the message.
             oid: the id of the commit.
             number: the number of the message among those that the commit adds.
-            wording: the number of its first version among all versions in the commit.
+            version_number: the number of its first version among all versions in the commit.
 
         Raises:
             KeyError, TypeError, IndexError: the stored form is damaged.
@@ -121,11 +121,11 @@ class Entry:
         born = stored.get(ops.BORN)
         if born is None:
             message = stored if parts is stored["parts"] else {**stored, "parts": parts}
-            return cls(Address.of(oid, number), message, (oid, number), (oid, wording))
+            return cls(Address.of(oid, number), message, (oid, number), (oid, version_number))
         message = {**ops.without_state(stored), "parts": parts}
-        made = cls(read_address(born, oid), message, (oid, number), (oid, wording))
+        made = cls(read_address(born, oid), message, (oid, number), (oid, version_number))
         for at, edit in enumerate(stored.get("edits", ()), 1):
-            made.reword(resolve_calls(edit, oid), (oid, wording + at))
+            made.add_version(resolve_calls(edit, oid), (oid, version_number + at))
         made.current = stored.get("current", made.current)
         made.versions[made.current]
         made.hidden = stored.get("hidden", "")
@@ -135,7 +135,7 @@ class Entry:
         made.keep = tuple(stored.get("keep", ()))
         return made
 
-    def carried(self) -> dict[str, Any]:
+    def to_carried(self) -> dict[str, Any]:
         """Return the stored form of the message with its state, for another commit that carries it."""
         stored: dict[str, Any] = {ops.BORN: list(self.address), **self.message}
         stored["parts"] = self.versions[0].parts
@@ -173,12 +173,15 @@ class Entry:
 
     @property
     def answers(self) -> tuple[Address, ...]:
-        """The messages whose calls its results answered when it was created, which fixes its unit."""
-        return calls_answered(self.message["parts"])
+        """The messages with the calls that its first version answers.
+
+        They decide its unit, so an edit never changes units.
+        """
+        return call_messages(self.message["parts"])
 
     @property
     def state(self) -> int:
-        """Hidden, ghost, priority, `is_marked` and `is_edited` as one number, a key of SHOWN."""
+        """Hidden, ghost, priority, `is_marked` and `is_edited` as one number, a key of STATES."""
         state = _HIDDEN.index(self.hidden) | ops.PRIORITIES.index(self.priority) << _PRIORITY_AT
         state |= _GHOST if self.ghost else 0
         state |= _MARKED if self.is_marked else 0
@@ -206,7 +209,7 @@ class Entry:
         """Whether only its placeholder is shown."""
         return bool(self.hidden) and self.ghost
 
-    def reword(self, parts: Parts, place: Place) -> None:
+    def add_version(self, parts: Parts, place: Place) -> None:
         """Add a version and make it the current one."""
         self.versions.append(Version(parts, place))
         self.current = len(self.versions) - 1
@@ -231,15 +234,15 @@ class Entry:
         return other
 
 
-def by_state(ask: Callable[[Entry], Answer]) -> dict[int, Answer]:
-    """Return what a question that depends on `state` alone is answered, for each state."""
+def by_state(function: Callable[[Entry], Answer]) -> dict[int, Answer]:
+    """Tabulate a function of an entry that depends only on `Entry.state`: its result for each state."""
     found = {}
-    for state, shown in SHOWN.items():
+    for state, shown in STATES.items():
         entry = Entry.__new__(Entry)
         entry.hidden, entry.ghost, entry.priority = shown
         entry.current = int(bool(state & _EDITED))
         entry.labels, entry.keep = frozenset("x" if state & _MARKED else ""), ()
-        found[state] = ask(entry)
+        found[state] = function(entry)
     return found
 
 
@@ -248,14 +251,16 @@ def is_as_created(stored: Stored) -> bool:
     return stored.keys() & ops.STATE <= {ops.BORN}
 
 
-def calls_answered(parts: Parts) -> tuple[Address, ...]:
-    """Return the messages whose calls the results among stored parts answer, without duplicates."""
+def call_messages(parts: Parts) -> tuple[Address, ...]:
+    """Return the addresses that tool results name as the messages with their calls, without duplicates."""
     found = [Address(*part["call"]) for part in parts if part["type"] == RESULT and "call" in part]
     return tuple(dict.fromkeys(found)) if found else ()
 
 
-FEW = 16
+ONE_BY_ONE = 16
 """Up to this many entries are looked up one by one; more are found in one pass."""
+_LOOK_BACK = 16
+"""The search for an entry starts this many entries before the last one found."""
 
 
 class Fold:
@@ -266,7 +271,7 @@ class Fold:
     Attributes:
         entries: all messages, visible or hidden, in order.
         tools: ids of the schema blobs; `tools_commit` is the commit that set them, or None.
-        measured: the last commit with a report that measures its context, and the `tools_commit` there; or None.
+        measured: (commit, its `tools_commit`) of the last commit whose context size a provider reported; or None.
         links: for each message of a unit, the messages that it answers or that answer it, even if this fold
             lacks them.
     """
@@ -340,7 +345,10 @@ class Fold:
         return self._by_address.keys()
 
     def unit(self, address: Address) -> tuple[Address, ...]:
-        """Return all messages of a unit, the given one first and the others in no particular order."""
+        """Return all messages of a unit, the given one first.
+
+        The others follow breadth-first, in the order of `links`; `_adopt_unit_state` relies on this.
+        """
         if address not in self.links:
             return (address,)
         found = [address]
@@ -385,7 +393,7 @@ class Fold:
         return other
 
     def apply(self, oid: bytes, commit: Commit) -> None:
-        """Apply a commit's operations; `oid` is its id, or HERE for a new commit.
+        """Apply a commit's operations; `oid` is its id, or `address.HERE` (empty) if it is not written yet.
 
         Raises:
             InvalidOperationError: an operation names a message that the fold does not have.
@@ -432,7 +440,10 @@ class Fold:
                     self.links[one] = (*known, other)
 
     def _adopt_unit_state(self, entry: Entry) -> None:
-        """Give a new message the state of the unit that it joins."""
+        """Give a new message and all other members of its unit the same state.
+
+        The new message may have joined several units into one. The state is that of the first message linked to it.
+        """
         others = self.unit(entry.address)[1:]
         if others:
             before = self._by_address[others[0]]
@@ -446,20 +457,20 @@ class Fold:
         if self._own is None:
             return found
         shared = {entry.address: entry for entry in found if entry.address not in self._own}
-        if len(shared) > FEW:
+        if len(shared) > ONE_BY_ONE:
             places = [at for at, each in enumerate(self.entries) if each.address in shared]
         else:
-            places = [self._place(entry) for entry in shared.values()]
+            places = [self._position_of(entry) for entry in shared.values()]
         for at in places:
             entry = self.entries[at] = self.entries[at].copy()
             self._by_address[entry.address] = entry
         self._own.update(shared)
         return [self._by_address[entry.address] for entry in found]
 
-    def _place(self, entry: Entry) -> int:
+    def _position_of(self, entry: Entry) -> int:
         """Return the position of an entry, looked for near the last one: most operations are in order."""
         try:
-            self._last = self.entries.index(entry, max(0, self._last - FEW))
+            self._last = self.entries.index(entry, max(0, self._last - _LOOK_BACK))
         except ValueError:
             self._last = self.entries.index(entry)
         return self._last
@@ -494,7 +505,7 @@ class _CommitPosition:
 
 
 def is_measured(commit: Commit) -> bool:
-    """Return True if a commit has a report that measures its context."""
+    """Return True if a provider reported the size of a commit's context."""
     reports = any(operation.name == ops.USAGE for operation in commit.operations)
     return reports and objects.reports.report_of(commit) is not None
 
@@ -517,7 +528,7 @@ def _insert_entries(state: Fold, operation: Operation, position: _CommitPosition
 def _edit(state: Fold, operation: Operation, position: _CommitPosition) -> None:
     (entry,) = state._writable_entries(position.targets(operation))
     parts = resolve_calls(operation.fields["parts"], position.oid)
-    entry.reword(parts, (position.oid, position.versions))
+    entry.add_version(parts, (position.oid, position.versions))
     position.versions += 1
 
 
@@ -564,11 +575,11 @@ def _restore(state: Fold, operation: Operation, position: _CommitPosition) -> No
 
 def _replace(state: Fold, operation: Operation, position: _CommitPosition) -> None:
     hidden = state._writable_units(position.targets(operation))
-    if len(hidden) > FEW:
+    if len(hidden) > ONE_BY_ONE:
         members = set(map(id, hidden))
         at = next(i for i, entry in enumerate(state.entries) if id(entry) in members)
     else:
-        at = min(map(state._place, hidden), default=len(state.entries))
+        at = min(map(state._position_of, hidden), default=len(state.entries))
     for entry in hidden:
         entry.hidden = REPLACED
         entry.ghost = False

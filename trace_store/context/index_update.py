@@ -1,8 +1,8 @@
 """Updates of the compile index of a branch.
 
-The fields of a record that its neighbours do not affect are its `told` bytes; the others depend on the records before.
-So one index can copy `told` bytes from another. However an index is updated, the result equals that of a fold, message
-by message; tools and reports need to be correct only in the last record of a commit.
+A record's own fields do not depend on earlier records, so one index can copy them from another. The other fields are
+computed again. However an index is updated, its messages equal those of a fold. `tools` and `measured` need to be
+correct only in the last record of a commit.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Step:
 
     Attributes:
         parent: its parent, or None.
-        records: the `told` bytes of its records, at least one, each with the messages whose calls it answers.
-        is_measured: whether it has a report of its context.
+        records: the own fields of its records, at least one, each with the messages whose calls it answers.
+        is_measured: whether a provider reported the tokens of its context.
     """
 
     parent: bytes | None
@@ -68,7 +68,7 @@ def step_of(oid: bytes, commit: Commit) -> Step | None:
         records.append((marker(oid, form.TOOLS), ()))
     for number, (_, stored) in enumerate(ops.added_messages(commit, oid)):
         entry = Entry.read(stored, oid, number, number)
-        records.append((told(entry, {}), entry.answers))
+        records.append((own_fields_of(entry, {}), entry.answers))
     parent = commit.parents[0] if commit.parents else None
     return Step(parent, records or [(marker(oid), ())], is_measured(commit))
 
@@ -109,25 +109,25 @@ class Builder:
                 else:
                     self.put(record, flags)
 
-    def end(self, told: bytes, flags: int = 0, *, is_measured: bool) -> None:
+    def end(self, own_fields: bytes, flags: int = 0, *, is_measured: bool) -> None:
         """Add the last record of a commit."""
         if is_measured:
             self.measured = self.count + 1
-        self.put(told, flags | form.END)
+        self.put(own_fields, flags | form.END)
 
-    def put(self, told: bytes, flags: int = 0) -> None:
+    def put(self, own_fields: bytes, flags: int = 0) -> None:
         """Add a record with additional flags."""
         self.count += 1
-        flags |= form.flags_at(told, 0)
+        flags |= form.flags_at(own_fields, 0)
         if not flags & form.MARKER:
             self._ordinal += 1
-            self._prefix = prefix_after(self._prefix, told[form.TOLD_SEEN_AT :])
+            self._prefix = prefix_after(self._prefix, own_fields[form.OWN_SEEN_AT :])
         elif flags & form.TOOLS:
             self.tools = self.count
-        elif flags & form.CARRIED:
+        elif flags & form.MEASURED_EARLIER:
             self.measured = self.count
-        self.data += form.pack_told(
-            told, flags, self.tools, self._prefix, self._ordinal, self.measured
+        self.data += form.pack_own_fields(
+            own_fields, flags, self.tools, self._prefix, self._ordinal, self.measured
         )
 
     def _priority(self, answers: Sequence[Address], made: Mapping[bytes, int], find: Find) -> int:
@@ -160,7 +160,7 @@ def records_of_fold(
     last = MessageRecord.unpack_from(kept, end - form.MESSAGE_BYTES) if kept else None
     made = Builder(last, end // form.MESSAGE_BYTES)
     for entry in entries[common:]:
-        made.put(told(entry, known))
+        made.put(own_fields_of(entry, known))
     tools = _commit_of(kept, made.tools)
     measuring, tools_then = state.measured or (None, None)
     if measuring is None:
@@ -170,14 +170,14 @@ def records_of_fold(
         count, prefix = 0, _UNSEEN
         if then is not None and then.commit == measuring:
             count, prefix = then.message_count, then.prefix
-        made.put(marker(measuring, form.CARRIED, count=count, prefix=prefix))
+        made.put(marker(measuring, form.MEASURED_EARLIER, count=count, prefix=prefix))
     _put_tools(made, tools, state.tools_commit)
     made.end(marker(tip), is_measured=measuring == tip)
     return kept, made
 
 
-def told(entry: Entry, known: Mapping[bytes, bytes]) -> bytes:
-    """Return the `told` bytes of a message's record; the hash is copied from a known record if possible.
+def own_fields_of(entry: Entry, known: Mapping[bytes, bytes]) -> bytes:
+    """Return the own fields of a message's record; the hash is copied from a known record if possible.
 
     Raises:
         UnsupportedFormatError: this version does not know the role.
@@ -196,7 +196,7 @@ def told(entry: Entry, known: Mapping[bytes, bytes]) -> bytes:
 
 
 def marker(commit: bytes, flags: int = 0, *, count: int = 0, prefix: bytes = _UNSEEN) -> bytes:
-    """Return the `told` bytes of a commit's marker; `count` and `prefix` describe a measured context."""
+    """Return the own fields of a commit's marker; `count` and `prefix` describe a measured context."""
     number, flags = count.to_bytes(4, "little"), flags | form.MARKER
     key = b"%b%b%b\0\0\0\0%b\0\0\0\0" % (_NOBODY, number, commit, commit)
     return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), _MARKED_AS, prefix)
@@ -242,7 +242,7 @@ def _flags_of(entry: Entry) -> int:
     if entry.is_edited:
         flags |= form.EDITED
     if entry.is_marked:
-        flags |= form.LABELLED
+        flags |= form.IS_MARKED
     return flags
 
 

@@ -25,7 +25,7 @@ from itertools import repeat
 
 from trace_store import errors
 from trace_store.context.fold import (
-    SHOWN,
+    STATES,
     Entry,
     Fold,
     Place,
@@ -61,7 +61,7 @@ _ADDRESS_OF_ENTRY = struct.Struct("<16sI77x")
 _ADDRESSES_OF_LINK = struct.Struct("<16sI20x"), struct.Struct("<20x16sI")
 _ANSWERS = 8
 """The flag of entries with `answers`; the other flags are the entry's `state`."""
-_STATES = bytes(flags & ~_ANSWERS for flags in range(256))
+_STATE_OF_FLAGS = bytes(flags & ~_ANSWERS for flags in range(256))
 _VISIBLE = by_state(lambda entry: entry.visible)
 _LAZY = ("message", "versions", "current", "labels", "keep")
 
@@ -111,17 +111,17 @@ class SnapshotEntry(Entry):
     @property
     def hidden(self) -> str:  # type: ignore[override]
         """As in `Entry`."""
-        return SHOWN[self.state][0]
+        return STATES[self.state][0]
 
     @property
     def ghost(self) -> bool:  # type: ignore[override]
         """As in `Entry`."""
-        return SHOWN[self.state][1]
+        return STATES[self.state][1]
 
     @property
     def priority(self) -> str:  # type: ignore[override]
         """As in `Entry`."""
-        return SHOWN[self.state][2]
+        return STATES[self.state][2]
 
     @property
     def visible(self) -> bool:
@@ -199,8 +199,8 @@ def _addresses(records: bytes, form: struct.Struct) -> list[Address]:
 def _entries(records: bytes, data: bytes, start: int) -> list[Entry]:
     """Return the entries of records; `start` is where their contents start in `data`."""
     keys, flags, ends = zip(*_ENTRY.iter_unpack(records), strict=True) if records else ((), (), ())
-    states = bytes(flags).translate(_STATES)
-    if not SHOWN.keys() >= {*states}:
+    states = bytes(flags).translate(_STATE_OF_FLAGS)
+    if not STATES.keys() >= {*states}:
         raise ValueError("an entry has an unknown state")
     answers = [each & _ANSWERS for each in flags]
     stops = [start + end for end in ends]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _COLUMN = form.TOKENS_MAGIC, form.TOKENS_BYTES
-NOTHING = TokenRecord(0, 0, 0, 0, bytes(form.TIE_BYTES), bytes(form.SEEN_BYTES))
+NOTHING = TokenRecord(0, 0, 0, 0, bytes(form.PREFIX_START_BYTES), bytes(form.SEEN_BYTES))
 
 
 class TokenColumn:
@@ -156,19 +156,19 @@ class TokenColumn:
             MessageRecord.unpack_from(block, at)
             for block, places in view.blocks(have)
             for at in places
-            if form.ties_at(block, at)[1] not in known
+            if form.hash_starts_at(block, at)[1] not in known
         )
         counts = count(new, max(view.message_count - have - len(known), 0))
         added = bytearray()
         for block, places in view.blocks(have):
             for at in places:
-                tie, seen = form.ties_at(block, at)
+                prefix_start, seen = form.hash_starts_at(block, at)
                 weight = known.get(seen)
                 if weight is None:
                     counted = next(counts)
                     weight = counted.total, counted.text
                 totals = last.total + weight[0], last.text_total + weight[1]
-                last = TokenRecord(*weight, *totals, tie, seen)
+                last = TokenRecord(*weight, *totals, prefix_start, seen)
                 added += last.pack()
         next(counts, None)  # finish the generator, which saves its counts
         expected = form.HEADER_BYTES + have * form.TOKENS_BYTES
@@ -220,7 +220,7 @@ def _measured_total(opened: Opened, measured: Measured) -> int | None:
     number = measured.message_count
     if 0 < number <= (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES:
         record = _read(opened, number - 1)
-        if record.tie == measured.prefix[: form.TIE_BYTES]:
+        if record.prefix_start == measured.prefix[: form.PREFIX_START_BYTES]:
             return record.total
     return None
 
@@ -230,7 +230,7 @@ def _is_prefix(opened: Opened, number: int, view: IndexView) -> bool:
     if not number:
         return True
     message = next(view.messages(number - 1, number))
-    return _read(opened, number - 1).tie == message.prefix[: form.TIE_BYTES]
+    return _read(opened, number - 1).prefix_start == message.prefix[: form.PREFIX_START_BYTES]
 
 
 def _read(opened: Opened, number: int) -> TokenRecord:

@@ -106,24 +106,24 @@ def model_of(raw: object) -> str:
     return next((name for name in named if isinstance(name, str)), "")
 
 
-def as_mapping(told: object) -> Raw | None:
+def as_mapping(report: object) -> Raw | None:
     """Return a mapping, or an object's fields as one; None for anything else."""
-    if isinstance(told, (dict, Mapping)):
-        return told
-    if told is None or isinstance(told, type):
+    if isinstance(report, (dict, Mapping)):
+        return report
+    if report is None or isinstance(report, type):
         return None
     for method in ("model_dump", "to_dict", "_asdict"):
-        dump = getattr(told, method, None)
+        dump = getattr(report, method, None)
         if callable(dump):
             dumped = dump()
             return dumped if isinstance(dumped, Mapping) else None
-    if isinstance(told, Usage):
-        return told.as_map()
-    if hasattr(told, "__dataclass_fields__"):
+    if isinstance(report, Usage):
+        return report.as_map()
+    if hasattr(report, "__dataclass_fields__"):
         import dataclasses  # slow to import, and only needed for dataclasses of other libraries
 
-        return {each.name: getattr(told, each.name) for each in dataclasses.fields(told)}  # type: ignore[arg-type]
-    attributes = getattr(told, "__dict__", None)
+        return {each.name: getattr(report, each.name) for each in dataclasses.fields(report)}  # type: ignore[arg-type]
+    attributes = getattr(report, "__dict__", None)
     return attributes if isinstance(attributes, dict) else None
 
 

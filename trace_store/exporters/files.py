@@ -18,7 +18,7 @@ from trace_store.exporters.contract import AGENTS, Exported
 from trace_store.exporters.session import find_branch, session_name
 from trace_store.files import Disk, read_file
 from trace_store.frozen import value
-from trace_store.importers.parts import session_of
+from trace_store.importers.convert import session_of
 from trace_store.importers.registry import format_named
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.new_file import NewFile

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from trace_store import revision as revisions
-from trace_store.context.compile_index import LABELLED, MessageRecord, priority_flag
+from trace_store.context.compile_index import IS_MARKED, MessageRecord, priority_flag
 from trace_store.context.compiled import CompiledContext, CompiledMessage
 from trace_store.context.compiler import ContextCompiler, compile
 from trace_store.context.fold import Entry
@@ -27,7 +27,7 @@ from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.ref_names import BRANCHES
 from trace_store.revision import SESSIONS
 from trace_store.store.handle import Store
-from trace_store.transcripts.sources import SOURCE_KEY, unpurged_records
+from trace_store.transcripts.sources import SOURCE_KEY, records_unless_purged
 
 FACT_COMMITS = 64
 """Number of commits to search for a session's facts."""
@@ -167,7 +167,7 @@ class _Reader:
         self._facts: Facts | None = None
 
     def records(self, commit: ObjectId) -> list[bytes]:
-        return unpurged_records(self._contexts.read_commit(commit), self._store.objects.read)
+        return records_unless_purged(self._contexts.read_commit(commit), self._store.objects.read)
 
     def is_branch(self, session: str) -> bool:
         """Return True if a session with this id has its own branch."""
@@ -196,7 +196,7 @@ class _Reader:
 
     def _objects(self, commits: Iterable[Commit]) -> Iterator[Mapping[str, Any]]:
         for commit in commits:
-            for raw in unpurged_records(commit, self._store.objects.read):
+            for raw in records_unless_purged(commit, self._store.objects.read):
                 try:
                     value = json.loads(raw)
                 except (ValueError, RecursionError):
@@ -292,7 +292,7 @@ def _with_hidden(
             *entry.address,
             *entry.home,
             *entry.place,
-            flags=priority_flag(priority) | (LABELLED if entry.labels else 0),
+            flags=priority_flag(priority) | (IS_MARKED if entry.labels else 0),
             role=entry.message["role"],
             kind=kind if kind in KINDS else FREEFORM,
             tools=0,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from trace_store import context, errors
 from trace_store import revision as revisions
-from trace_store.context.calls import CALL, Calls, find_in_history, link_operations, link_wording
+from trace_store.context.calls import CALL, Calls, find_in_history, link_operations, link_version
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, RESULT, Address, read_address
-from trace_store.objects.codec import MANY, encode_ordered
+from trace_store.objects.codec import ARRAY16_LIMIT, encode_ordered
 from trace_store.objects.commit import Commit, Operation, read_commit
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.fast_encode import encode_commit, encode_message
@@ -299,7 +299,7 @@ class _Appender:
             pieces.append(piece)
         if self._said:
             self.message = gathering.text(self._said)
-        return 0 < len(pieces) < MANY
+        return 0 < len(pieces) < ARRAY16_LIMIT
 
     def _find(self, name: str) -> Address | None:
         """Return the message with the call of an id in the history of the tip."""
@@ -483,7 +483,7 @@ class _Writer:
         target = read_address(operation.fields["target"], HERE)
         state = context.fold.Fold() if tip is None else context.snapshots.fold_of(self._store, tip)
         before = [v.parts for v in state.entry(target).versions] if target in state else []
-        parts = link_wording(operation.fields["parts"], before, find)
+        parts = link_version(operation.fields["parts"], before, find)
         return Operation(ops.EDIT, {**operation.fields, "parts": parts})
 
     def _commit(self, tip: ObjectId | None) -> Commit:
@@ -503,9 +503,9 @@ def _acts_on_units(operation: Operation) -> bool:
 
 
 def _has_results(operation: Operation) -> bool:
-    wordings = [each["parts"] for each in operation.fields.get("messages", ())]
-    wordings.append(operation.fields.get("parts", ()))
-    return any(part["type"] == RESULT for parts in wordings for part in parts)
+    versions = [each["parts"] for each in operation.fields.get("messages", ())]
+    versions.append(operation.fields.get("parts", ()))
+    return any(part["type"] == RESULT for parts in versions for part in parts)
 
 
 def _check_origins(store: Store, draft: Draft) -> None:

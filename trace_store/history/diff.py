@@ -15,7 +15,7 @@ from bisect import bisect_left
 
 from trace_store import errors, history
 from trace_store import revision as revisions
-from trace_store.context.compile_index import GHOST, LABELLED, START, MessageRecord
+from trace_store.context.compile_index import GHOST, IS_MARKED, START, MessageRecord
 from trace_store.context.compiled import CompiledContext, CompiledMessage, stored_message
 from trace_store.context.content import message_at, seen_of, seen_of_ghost
 from trace_store.frozen import value
@@ -52,7 +52,7 @@ COPIED = "copied"
 KINDS = (ADDED, REMOVED, EDITED, MOVED, PRIORITY, LABELS, GHOSTED, COPIED)
 """How a message can differ; COPIED means the same content at another address."""
 _HALVES = ("assistant", "tool")
-FEW = 16
+ONE_BY_ONE = 16
 """Up to this many messages are looked up one by one; for more, the whole common prefix is read."""
 
 
@@ -498,7 +498,7 @@ class _Comparison:
 
     def _places(self, view: IndexView, touched: set[Address]) -> Iterable[int]:
         """Return the positions of touched messages in the common prefix."""
-        if len(touched) <= FEW:
+        if len(touched) <= ONE_BY_ONE:
             found = [record for each in touched if (record := view.find(each)) is not None]
             return [r.ordinal - 1 for r in found if r.ordinal <= self.common]
         within = view.messages(0, self.common)
@@ -530,7 +530,7 @@ class _Comparison:
         asked: list[tuple[_Row, MessageRecord, MessageRecord]] = []
         for row in rows:
             one, other = row.before, row.after
-            if one is None or other is None or not (one.flags | other.flags) & LABELLED:
+            if one is None or other is None or not (one.flags | other.flags) & IS_MARKED:
                 continue
             addresses = one.address, other.address
             if not self._touched.isdisjoint(addresses):

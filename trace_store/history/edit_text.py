@@ -20,7 +20,7 @@ def current_parts(contexts: ContextCompiler, address: Address) -> tuple[Part, ..
     Raises:
         MessageNotFoundError: the context does not hold it.
     """
-    stored = contexts.wording(address)
+    stored = contexts.stored_parts(address)
     return load_parts(stored, contexts.store.objects.read)
 
 

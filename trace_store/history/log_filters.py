@@ -7,7 +7,7 @@ messages must hold for the same message.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.content import wordings_of
+from trace_store.context.content import versions_of
 from trace_store.context.snippet import snippet_in, texts_of
 from trace_store.frozen import value
 from trace_store.history.log import named
@@ -250,7 +250,7 @@ class _Matcher:
 
 def snippet_of(commit: Commit, text: str, read: Callable[[bytes], bytes]) -> Snippet | None:
     """Return a snippet around a text in a commit's messages or edits, in any case; None if it does not occur."""
-    found = (snippet_in(parts, text, read) for parts in wordings_of(commit))
+    found = (snippet_in(parts, text, read) for parts in versions_of(commit))
     return next((each for each in found if each is not None), None)
 
 

@@ -261,10 +261,10 @@ def _invert(
         _restore_upstreams(store, moves)
     _restore_tips(store, group.given_up)  # including those that an undone undo restored
     after = store.refs.head()
-    told = [*moves]
+    moved = [*moves]
     if target is not None:
-        told.append((NAME, before.oid, after.oid))
-    return UndoResult(said, group.author, group.time, tuple(told), after)
+        moved.append((NAME, before.oid, after.oid))
+    return UndoResult(said, group.author, group.time, tuple(moved), after)
 
 
 def _restore_tips(store: Store, wanted: Sequence[tuple[str, str]]) -> None:
@@ -373,12 +373,14 @@ def move_line(store: Store, message: str, before: ObjectId | None, after: Object
         after: the commit that it moved to.
     """
     words = (word[:SHORT] if is_full_id(word) else word for word in message.split(" "))
-    told = " ".join(words)
+    shortened = " ".join(words)
     word, said = split_undo(read_join(message)[1])
     oid = before if word == UNDO else after
     if said != "commit" or oid is None:
-        return told
+        return shortened
     try:
-        return f"{told}: {history.summary.summary(store, read_commit(oid, store.objects.read))}"
+        return (
+            f"{shortened}: {history.summary.summary(store, read_commit(oid, store.objects.read))}"
+        )
     except errors.TraceError:
-        return told  # missing or corrupt, which other commands report
+        return shortened  # missing or corrupt, which other commands report

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trace_store import context, errors
 from trace_store.context.compile_index import GHOST
-from trace_store.context.content import message_line, seen_of, wording_at
+from trace_store.context.content import message_line, seen_of, version_at
 from trace_store.frozen import field, value
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
@@ -92,7 +92,7 @@ class VersionHolders:
         return context.snippet.snippet_in(self._parts(), self.text, read) if self.text else None
 
     def _parts(self) -> Sequence[Mapping[str, Any]]:
-        return wording_at(self.wording.place, self._contexts.read_commit)
+        return version_at(self.wording.place, self._contexts.read_commit)
 
 
 def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[VersionHolders]:

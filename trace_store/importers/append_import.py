@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from trace_store.context.calls import Calls, find_in_history, link_wording
+from trace_store.context.calls import Calls, find_in_history, link_version
 from trace_store.frozen import value
 from trace_store.history.summary import event_of
 from trace_store.importers.build_commits import (
@@ -39,7 +39,7 @@ from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import ObjectCollector
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
-from trace_store.transcripts.sources import Read, Record, record_count, unpurged_records
+from trace_store.transcripts.sources import Read, Record, record_count, records_unless_purged
 
 COMPLETION = "+"
 """Separator of key and record count in the key of a completing commit."""
@@ -112,7 +112,7 @@ class Continuation:
                 break
             key = key_of(commit)
             if key and not commit.operations and not event_of(commit):
-                self._trailing_records.update(unpurged_records(commit, store.objects.read))
+                self._trailing_records.update(records_unless_purged(commit, store.objects.read))
             if not key and commit.parents and any(map(_changes_context, commit.operations)):
                 self._edit_base = commit.parents[0]
             if key:
@@ -193,10 +193,10 @@ class Continuation:
         operations: list[Operation] = []
         for spot, worded, message in zip(locations, current, planned.messages, strict=False):
             stored = stored_message(message, gathering.put)["parts"]
-            parts = link_wording(stored, [worded], lambda _: None)
+            parts = link_version(stored, [worded], lambda _: None)
             if parts != worded:
                 note_calls(message.parts, spot.address, self._calls)
-                parts = link_wording(parts, (), self._calls.answer)
+                parts = link_version(parts, (), self._calls.answer)
                 operations.append(ops.edit(spot.address, parts))
         remainder = planned._replace(messages=planned.messages[len(locations) :])
         more = link_calls(remainder, self._calls, address).messages
@@ -235,7 +235,7 @@ class Continuation:
         count = sum(record_count(commit, read) for commit in commits)
         if not count or count == len(planned.records):
             return ()
-        kept = {raw for commit in commits for raw in unpurged_records(commit, read)}
+        kept = {raw for commit in commits for raw in records_unless_purged(commit, read)}
         return tuple(record for record in planned.records if record.raw not in kept)
 
     def _new_commit(
@@ -385,7 +385,7 @@ def without_record_commits(
         commit = Commit.decode(read(tip))
         if not _has_only_records(commit) or not commit.parents:
             break
-        records.update(unpurged_records(commit, read))
+        records.update(records_unless_purged(commit, read))
         tip = commit.parents[0]
     return tip, records
 

@@ -10,7 +10,7 @@ import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trace_store.context.calls import Calls, link_wording
+from trace_store.context.calls import Calls, link_version
 from trace_store.importers.contract import Place, PlannedCommit, PlannedMessage
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
@@ -28,7 +28,7 @@ from trace_store.transcripts.sources import (
     compact_record,
     content_numbers,
     encode_source,
-    unpurged_records,
+    records_unless_purged,
 )
 
 RECORD_KEY = "record"
@@ -189,7 +189,7 @@ def earlier_operations(
     for place, new_parts in planned.edits:
         parts = store_parts(new_parts, put)
         if any(isinstance(part, ToolResult) for part in new_parts):
-            parts = link_wording(parts, [stored_parts(place)], calls.answer)
+            parts = link_version(parts, [stored_parts(place)], calls.answer)
         operations.append(ops.edit(address(place), parts))
     for place, cleared in planned.clears:
         shown = [{"blob": put(bytes_of(planned.placeholder)), "type": "text"}]
@@ -318,7 +318,7 @@ class RecordPlaces:
         self, records: Sequence[Record], oid: ObjectId, commit: Commit, read: Read
     ) -> list[Record]:
         """Note the records in a commit's source; return the others."""
-        held = {raw: number for number, raw in enumerate(unpurged_records(commit, read))}
+        held = {raw: number for number, raw in enumerate(records_unless_purged(commit, read))}
         rest = []
         for record in records:
             number = held.get(record.raw)

@@ -34,6 +34,7 @@ from trace_store.importers.contract import (
     Skip,
     Watcher,
 )
+from trace_store.importers.convert import branch_of, distinct_component
 from trace_store.importers.dedupe import (
     STRAY_KEY,
     KnownCommits,
@@ -46,7 +47,6 @@ from trace_store.importers.dedupe import (
 from trace_store.importers.discovery import UNREADABLE, ImportItem, select_items
 from trace_store.importers.input_files import Input, InputFile, Line, Redactor, read_lines
 from trace_store.importers.json_records import MAXIMUM_DOCUMENT_BYTES, UNFINISHED
-from trace_store.importers.parts import branch_of, distinct_component
 from trace_store.importers.registry import format_failure, format_named, is_built_in
 from trace_store.importers.report import (
     MAXIMUM_NAMED_SKIPS,

@@ -12,6 +12,7 @@ from typing import cast
 
 from trace_store.errors import InvalidInputError, UnreadableInputError
 from trace_store.importers.contract import Format
+from trace_store.importers.convert import ref_component
 from trace_store.importers.formats import (
     agent_trace,
     atif,
@@ -28,7 +29,6 @@ from trace_store.importers.formats import (
     swe_agent,
     trail,
 )
-from trace_store.importers.parts import ref_component
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

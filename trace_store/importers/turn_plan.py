@@ -29,8 +29,8 @@ from trace_store.importers.contract import (
     Resumption,
     Skip,
 )
+from trace_store.importers.convert import author_of, ref_component, short_id
 from trace_store.importers.input_files import Inner, Line, ReadAt
-from trace_store.importers.parts import author_of, ref_component, short_id
 from trace_store.importers.turns import (
     Compaction,
     Event,

@@ -47,7 +47,7 @@ from trace_store.odb.tombstones import drop_purged
 from trace_store.oid import ObjectId, hash_object
 from trace_store.ref_names import TRASH
 from trace_store.store.handle import Store
-from trace_store.transcripts.sources import SOURCE_KEY, Record, record_count, unpurged_records
+from trace_store.transcripts.sources import SOURCE_KEY, Record, record_count, records_unless_purged
 
 BATCH_COMMITS = 256
 BATCH_BYTES = 4 * 1024 * 1024
@@ -383,7 +383,7 @@ class PlanWriter:
 
     def _keep_extra_records(self, planned: PlannedCommit, other: Commit) -> None:
         """Queue records that only the copy has for its next commit."""
-        stored = set(unpurged_records(other, self._store.objects.read))
+        stored = set(records_unless_purged(other, self._store.objects.read))
         self._extra_records += [r for r in planned.records if not r.parts and r.raw not in stored]
 
     def _edits(self, threads: Iterable[int]) -> list[RefEdit]:
@@ -436,7 +436,7 @@ class PlanWriter:
         """Return the records of the plan's new commits."""
         new = {oid for oid in self._oids.values() if oid is not None} - self._known.oids
         commits = [Commit.decode(self._read(oid)) for oid in new]
-        return {raw for commit in commits for raw in unpurged_records(commit, self._read)}
+        return {raw for commit in commits for raw in records_unless_purged(commit, self._read)}
 
     def _value(self, ref: str) -> ObjectId | None:
         if ref not in self._refs:

@@ -20,15 +20,15 @@ from zlib import crc32
 
 from trace_store import errors
 from trace_store.objects.codec import (
-    FEW,
     MAXIMUM_ELEMENTS,
+    SHORT_HEAD_LIMIT,
     SMALL_ARRAYS,
     array_head,
     encode_integer,
     encode_ordered,
     encode_text,
+    encoded_texts,
     has_too_many_elements,
-    known_text,
     unpack_plain,
 )
 from trace_store.oid import ObjectId, checked_id
@@ -190,17 +190,17 @@ def encode_transaction(frame: Frame, objects: Mapping[ObjectId, bytes]) -> bytes
     # Concatenated as in `objects.fast_encode`: building a map just to encode it would double the time.
     section = [
         b"%c\xa6author" % (0x83 + bool(head) + bool(message)),
-        known_text[frame.author],
-        b"\xa4head" + known_text[head] if head else b"",
+        encoded_texts[frame.author],
+        b"\xa4head" + encoded_texts[head] if head else b"",
         b"\xa7message" + encode_text(message) if message else b"",
         b"\xa5moves",
-        SMALL_ARRAYS[len(moves)] if len(moves) < FEW else array_head(len(moves)),
+        SMALL_ARRAYS[len(moves)] if len(moves) < SHORT_HEAD_LIMIT else array_head(len(moves)),
     ]
     for move in moves:
         old, new = move.old, move.new
         section += (
             b"\x93",
-            known_text[move.name],
+            encoded_texts[move.name],
             _NOTHING if old is None else _OID_HEAD + old,
             _NOTHING if new is None else _OID_HEAD + new,
         )

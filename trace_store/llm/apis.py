@@ -145,14 +145,14 @@ def counted(report: dict[str, Any]) -> Usage | None:
         return None
 
 
-def failure_of(told: object, status: int = 0) -> errors.ModelError:
+def failure_of(report: object, status: int = 0) -> errors.ModelError:
     """Return the error that a server reported.
 
     Args:
-        told: its `error`: fields, or a text.
+        report: its `error`: fields, or a text.
         status: the status code; 0 if the error came within a stream.
     """
-    fields = told if isinstance(told, dict) else {"message": told}
+    fields = report if isinstance(report, dict) else {"message": report}
     kind = " ".join(str(fields.get(each) or "") for each in ("type", "code", "status"))
     said = shortened(str(fields.get("message") or kind or ""))
     more = f": {said}" if said else ""
@@ -224,8 +224,8 @@ class _AnthropicStreamReader(StreamReader):
         return Completion("".join(self._texts), self._model, counted(self._usage), stop)
 
     def _count(self, holder: dict[str, Any]) -> None:
-        told = inner(holder, "usage")
-        self._usage |= {name: each for name, each in told.items() if each is not None}
+        usage = inner(holder, "usage")
+        self._usage |= {name: each for name, each in usage.items() if each is not None}
 
 
 class Anthropic(Form):

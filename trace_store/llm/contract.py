@@ -162,10 +162,10 @@ class Dialogue:
             faults: Sequence[str] = error.data.get("faults", ())  # type: ignore[assignment]
             if not faults:
                 raise
-        told = "\n".join(f"- {each}" for each in faults)
+        listed = "\n".join(f"- {each}" for each in faults)
         messages += [
             ("assistant", self.answers[-1].text or "(nothing)"),
-            ("user", f"That cannot be used:\n{told}\nAnswer again, in full."),
+            ("user", f"That cannot be used:\n{listed}\nAnswer again, in full."),
         ]
         return self._send(messages, read)
 

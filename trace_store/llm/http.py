@@ -415,16 +415,16 @@ def _wait(failure: errors.ModelError, number: int, timing: Timing) -> float:
 
 def retry_after(headers: Mapping[str, str], clock: Clock) -> float | None:
     """Return the wait in seconds that a server requests as a number or date, or None."""
-    told = headers.get("retry-after", "").strip()
-    whole, _, part = told.partition(".")
+    header = headers.get("retry-after", "").strip()
+    whole, _, part = header.partition(".")
     if whole.isascii() and whole.isdecimal() and len(whole) <= _DIGITS:
         return float(f"{whole}.{part}" if part.isascii() and part.isdecimal() else whole)
-    if not told:
+    if not header:
         return None
     from email.utils import parsedate_to_datetime  # which few servers ask for
 
     try:
-        moment = parsedate_to_datetime(told).timestamp()
+        moment = parsedate_to_datetime(header).timestamp()
     except (ValueError, TypeError, OverflowError, OSError, IndexError):
         return None
     return max(0.0, moment - clock.now() / 1000)

@@ -117,10 +117,10 @@ class HttpModel:
 
         Errors hide the key, and are not `retryable` after a piece was received.
         """
-        told: list[str] = []
+        pieces: list[str] = []
 
         def on_piece(piece: str) -> None:
-            told.append(piece)
+            pieces.append(piece)
             if heard is not None:
                 heard(piece)
 
@@ -129,7 +129,7 @@ class HttpModel:
             return found if found.model else replace(found, model=self.settings.name)
         except errors.ModelError as error:
             failure = _without_key(error, self.settings.key)
-        failure.data["retryable"] = bool(failure.data.get("retryable")) and not told
+        failure.data["retryable"] = bool(failure.data.get("retryable")) and not pieces
         raise failure
 
     def _ask(
@@ -177,12 +177,12 @@ class HttpModel:
                 retryable=False,
             )
         try:
-            told = parsed(b"".join(answer.chunks(MAXIMUM_ERROR_BYTES)))
+            body = parsed(b"".join(answer.chunks(MAXIMUM_ERROR_BYTES)))
         except errors.ModelCancelledError:
             raise
         except errors.ModelError:
-            told = {}  # an HTML page, or nothing: the status must do
-        found = failure_of(told.get("error") or told.get("detail") or told, answer.status)
+            body = {}  # an HTML page, or nothing: the status must do
+        found = failure_of(body.get("error") or body.get("detail") or body, answer.status)
         wait = retry_after(answer.headers, self._timing.clock)
         if wait is not None:
             found.data["wait"] = wait

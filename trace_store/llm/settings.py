@@ -163,9 +163,9 @@ def _parse(text: str, path: str) -> dict[str, object]:
     raise failure
 
 
-def _check_values(told: dict[str, object], path: str) -> Kept:
+def _check_values(values: dict[str, object], path: str) -> Kept:
     kept: Kept = {}
-    for key, said in told.items():
+    for key, said in values.items():
         if key not in KEYS:
             raise errors.InvalidInputError(f"{path} has an unknown key: {key}", path=path)
         if not isinstance(said, str | int):
@@ -311,17 +311,17 @@ def read_settings(
     """
     environment = environment or Environment.read()
     kept: dict[str, Any] = read_settings_file(environment, disk=disk)
-    told = environment.variables(NAME, API, URL, KEY, *VENDOR_KEYS.values())
-    name = checked_name(told[NAME]) if NAME in told else kept.get("name", "")
+    variables = environment.variables(NAME, API, URL, KEY, *VENDOR_KEYS.values())
+    name = checked_name(variables[NAME]) if NAME in variables else kept.get("name", "")
     if not name:
         raise errors.StateError(
             "no model is configured in TRACE_MODEL or your settings", code=errors.ErrorCode.NO_MODEL
         )
-    api = str(KEYS["api"](told[API])) if API in told else kept.get("api", CHAT)
+    api = str(KEYS["api"](variables[API])) if API in variables else kept.get("api", CHAT)
     kept_url = kept.get("url", VENDORS[kept.get("api", CHAT)])
     # An api from the environment implies its vendor's address.
-    url = checked_url(told[URL]) if URL in told else kept.get("url", VENDORS[api])
-    key, key_from = _key(kept, kept_url, told, url)
+    url = checked_url(variables[URL]) if URL in variables else kept.get("url", VENDORS[api])
+    key, key_from = _key(kept, kept_url, variables, url)
     if url in VENDOR_KEYS and not key:
         raise errors.StateError(
             f"{url} needs a key",
@@ -347,10 +347,12 @@ def read_settings(
     )
 
 
-def _key(kept: dict[str, Any], kept_url: str, told: dict[str, str], url: str) -> tuple[Secret, str]:
+def _key(
+    kept: dict[str, Any], kept_url: str, variables: dict[str, str], url: str
+) -> tuple[Secret, str]:
     """Return the key for an address, and where it comes from."""
-    if KEY in told:
-        return checked_key(told[KEY]), KEY
+    if KEY in variables:
+        return checked_key(variables[KEY]), KEY
     if kept.get("key"):
         if url == kept_url:
             return kept["key"], "your settings"
@@ -360,7 +362,7 @@ def _key(kept: dict[str, Any], kept_url: str, told: dict[str, str], url: str) ->
                 code=errors.ErrorCode.OTHER_KEY,
             )
     variable = VENDOR_KEYS.get(url, "")
-    return (checked_key(told[variable]), variable) if variable in told else (Secret(), "")
+    return (checked_key(variables[variable]), variable) if variable in variables else (Secret(), "")
 
 
 def is_private(url: str) -> bool:
@@ -378,12 +380,14 @@ def proxy_for(environment: Environment, url: str) -> Secret:
     """Return the proxy for an address from the environment; it may contain a password."""
     host = _host(url)
     names = ("HTTPS_PROXY", "https_proxy") if url.startswith("https") else ("http_proxy",)
-    told = environment.variables(*names, "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
-    excepted = ",".join((told.get("NO_PROXY", ""), told.get("no_proxy", ""))).split(",")
+    variables = environment.variables(*names, "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
+    excepted = ",".join((variables.get("NO_PROXY", ""), variables.get("no_proxy", ""))).split(",")
     ends = [each.strip().lstrip("*.").lower() for each in excepted if each.strip()]
     if host in _OWN_HOSTS or any(
         not end or host == end or host.endswith(f".{end}") for end in ends
     ):
         return Secret()
-    found = next((told[name] for name in (*names, "ALL_PROXY", "all_proxy") if name in told), "")
+    found = next(
+        (variables[name] for name in (*names, "ALL_PROXY", "all_proxy") if name in variables), ""
+    )
     return Secret(found)

@@ -242,7 +242,7 @@ def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -
                 yield from _check_pack(store, pack, what, objects)
             else:
                 reread = partial(_named_objects, store, name)
-                objects.add_proven(proof.oids, proof.commits, proof.named, reread)
+                objects.add_proven(proof.oids, proof.commits, proof.outside_links, reread)
         finally:
             pack.close()
 

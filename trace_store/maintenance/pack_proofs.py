@@ -1,10 +1,11 @@
 """Fast verification of packs in several processes.
 
-Invariant: a proof replaces the full check of a pack without findings, and nothing else. Any doubt means no proof;
-the full check then reports the problem.
+Invariant: a pack is proven only if its full check would report nothing. A proof saves that check and has no other
+effect. Any doubt means no proof; the full check then reports the problem.
 
-Invariant: the result does not depend on the number of processes or on crashes: their unfinished work is done here.
-Each is a fresh Python that writes no file and ends with its input.
+Invariant: the result does not depend on the number of processes or on crashes. If a worker cannot be started or
+crashes, this process does its work. Workers are new Python processes; they write no files and exit at the end of their
+standard input.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class IndexedPack:
     Attributes:
         pack: the pack.
         index: its index, fully in memory.
-        places: places of the frames.
+        places: offset, size and flags of each frame, in pack order.
     """
 
     __slots__ = ("_data", "index", "pack", "places")
@@ -114,7 +115,10 @@ class IndexedPack:
 
 
 class Prover:
-    """Verifies runs of frames; structured objects are decoded."""
+    """Verifies runs of frames.
+
+    Plain blobs are only hashed; all other objects are also decoded and checked.
+    """
 
     __slots__ = ("_checks", "_disk", "_layout", "_open")
 
@@ -132,22 +136,22 @@ class Prover:
             self._open.pack.close()
             self._open = None
 
-    def show(self, run: Run) -> RunProof | None:
+    def prove(self, run: Run) -> RunProof | None:
         """Return the proof of a run, or None if in doubt."""
         name, start, stop = run
         try:
             if self._open is None or self._open.pack.name != name:
                 self.__exit__()
                 self._open = IndexedPack(self._disk, self._layout, name)
-            return self._show(self._open, range(start, stop))
+            return self._prove(self._open, range(start, stop))
         except (errors.FormatError, errors.StorageError):
             return None
 
-    def _show(self, packed: IndexedPack, frames: range) -> RunProof | None:
+    def _prove(self, packed: IndexedPack, frames: range) -> RunProof | None:
         checks = self._checks
         ids = packed.index.ids
         commits: list[bytes] = []
-        named: set[bytes] = set()
+        outside_links: set[bytes] = set()
         for first, objects, forms in walk_by_index(
             packed.pack, packed.index, packed.places, frames
         ):
@@ -157,15 +161,17 @@ class Prover:
                     continue
                 oid = ids[OID_BYTES * number : OID_BYTES * (number + 1)]
                 if any(checks.check(ObjectId(oid), data, "a pack")):
-                    checks.present.discard(oid)  # it must be checked again elsewhere
+                    checks.present.discard(
+                        oid
+                    )  # else another copy would be skipped as already checked
                     return None
                 links = checks.links.get(oid, ())
                 if checks.is_commit(oid):
                     commits.append(oid)
                 # Short links stay within the pack.
                 if not is_short or may_name_others(forms[number - first]):
-                    named.update(links)
-        return b"".join(commits), b"".join(named)
+                    outside_links.update(links)
+        return b"".join(commits), b"".join(outside_links)
 
 
 def ids_in(joined: bytes) -> list[bytes]:
@@ -191,18 +197,18 @@ class Proof:
     Attributes:
         oids: ids of its objects.
         commits: ids of its commits.
-        named: links that may lead outside.
+        outside_links: ids of linked objects that may be in another pack.
     """
 
-    __slots__ = ("commits", "named", "oids")
+    __slots__ = ("commits", "oids", "outside_links")
 
     def __init__(self, oids: list[bytes], proven: Iterable[RunProof]) -> None:
         self.oids = oids
         self.commits: list[bytes] = []
-        self.named: set[bytes] = set()
-        for commits, named in proven:
+        self.outside_links: set[bytes] = set()
+        for commits, outside_links in proven:
             self.commits += ids_in(commits)
-            self.named.update(ids_in(named))
+            self.outside_links.update(ids_in(outside_links))
 
 
 def prove(disk: Disk, layout: Layout, names: Sequence[str]) -> dict[str, Proof]:
@@ -222,10 +228,10 @@ def serve(root: str) -> None:
     prover = Prover(Disk(), Layout(root))
     for line in sys.stdin:
         name, start, stop = line.split()
-        proven = prover.show((name, int(start), int(stop)))
-        commits, named = proven or (b"", b"")
-        head = _REPLY.pack(proven is not None, len(commits), len(named))
-        sys.stdout.buffer.write(head + commits + named)
+        proven = prover.prove((name, int(start), int(stop)))
+        commits, outside_links = proven or (b"", b"")
+        head = _REPLY.pack(proven is not None, len(commits), len(outside_links))
+        sys.stdout.buffer.write(head + commits + outside_links)
         sys.stdout.buffer.flush()
 
 
@@ -250,8 +256,8 @@ class _Process:
             stderr=subprocess.DEVNULL,
         )
 
-    def show(self, run: Run) -> RunProof | None:
-        """Return `Prover.show` of the process.
+    def prove(self, run: Run) -> RunProof | None:
+        """Verify a run in the worker, as `Prover.prove`.
 
         Raises:
             OSError: the process has ended.
@@ -265,11 +271,11 @@ class _Process:
         head = replies.read(_REPLY.size)
         if len(head) < _REPLY.size:
             raise OSError("a worker process ended early")
-        is_sound, commits_size, named_size = _REPLY.unpack(head)
-        commits, named = replies.read(commits_size), replies.read(named_size)
-        if len(commits) + len(named) < commits_size + named_size:
+        is_sound, commits_size, links_size = _REPLY.unpack(head)
+        commits, outside_links = replies.read(commits_size), replies.read(links_size)
+        if len(commits) + len(outside_links) < commits_size + links_size:
             raise OSError("a worker process ended early")
-        return (commits, named) if is_sound else None
+        return (commits, outside_links) if is_sound else None
 
     def end(self) -> None:
         """Kill the process."""
@@ -293,9 +299,9 @@ class _WorkerPool:
             self._pool = ThreadPoolExecutor(len(self._processes))
         self._idle = list(self._processes)
 
-    def ask(self, run: Run) -> Future[RunProof | None] | None:
-        """Verify a run; None without workers."""
-        return None if self._pool is None else self._pool.submit(self._show, run)
+    def submit(self, run: Run) -> Future[RunProof | None] | None:
+        """Queue a run for a worker and return its future; None if there are no workers."""
+        return None if self._pool is None else self._pool.submit(self._prove, run)
 
     def end(self) -> None:
         """Kill all processes."""
@@ -304,10 +310,10 @@ class _WorkerPool:
         for process in self._processes:
             process.end()
 
-    def _show(self, run: Run) -> RunProof | None:
+    def _prove(self, run: Run) -> RunProof | None:
         process = self._idle.pop()  # one per thread
         try:
-            return process.show(run)
+            return process.prove(run)
         finally:
             self._idle.append(process)
 
@@ -320,7 +326,7 @@ def _prove(disk: Disk, layout: Layout, names: Sequence[str], pool: _WorkerPool) 
         try:
             with IndexedPack(disk, layout, name) as packed:
                 runs[name] = list(packed.runs())
-                answers.update((run, pool.ask(run)) for run in runs[name])
+                answers.update((run, pool.submit(run)) for run in runs[name])
                 oids[name] = packed.oids()
         except (errors.FormatError, errors.StorageError):
             continue  # the full check reports it
@@ -329,13 +335,13 @@ def _prove(disk: Disk, layout: Layout, names: Sequence[str], pool: _WorkerPool) 
         # Workers start with the first runs, this process with the last.
         for run, answer in reversed(answers.items()):
             if answer is None or answer.cancel():
-                proven[run] = prover.show(run)
+                proven[run] = prover.prove(run)
         for run, answer in answers.items():
             if answer is not None and not answer.cancelled():
                 try:
                     proven[run] = answer.result()
                 except OSError:
-                    proven[run] = prover.show(run)
+                    proven[run] = prover.prove(run)
     proofs: dict[str, Proof] = {}
     for name, each in oids.items():
         parts = [part for part in map(proven.get, runs[name]) if part is not None]

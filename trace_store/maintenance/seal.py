@@ -32,7 +32,7 @@ from trace_store.odb.index_scan import ids_among
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.oid import ObjectId, check_hash, joined_digests
 from trace_store.refs.reflog import GIT, MOVED_BY_GIT, ReflogEntry, append_log, entries_of
-from trace_store.refs.summary import FEW
+from trace_store.refs.summary import ALWAYS_READ
 from trace_store.store.creation import show_to_git
 
 TYPE_CHECKING = False
@@ -134,7 +134,7 @@ def _has_work(store: Store, fully: bool) -> bool:
 
 def _possibly_changed(scan: Scan, published: PublishedTips) -> list[str]:
     """Return the refs whose files may differ from the published state, in name order."""
-    if len(scan.unsettled) > FEW:
+    if len(scan.unsettled) > ALWAYS_READ:
         published.all()  # faster than one by one
     return sorted(scan.unsettled)
 

@@ -518,7 +518,7 @@ class _Merge:
             return
         addresses = [entry.address for entry in entries]
         is_end = bool(self._order) and after == self._order[-1]
-        carried = [entry.carried() for entry in entries]
+        carried = [entry.to_carried() for entry in entries]
         if self._order and after is None:  # `add` cannot insert at the start
             self._placements.append(ops.add(carried))
             self._placements.append(ops.move(addresses, after=None))

@@ -337,7 +337,7 @@ class Replay:
         state.entry(address)  # raises if that revision does not have the message
         unit = state.in_order(state.unit(address))
         new = [state.entry(each) for each in unit if each not in replayed.state]
-        return [ops.add([entry.carried() for entry in new])] if new else []
+        return [ops.add([entry.to_carried() for entry in new])] if new else []
 
     def _with_edits(self, plan: Plan, step: Step, replayed: ReplayedCommits, prefix: str) -> Plan:
         """Return a step's plan with the requested edits of its new messages."""

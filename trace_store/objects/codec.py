@@ -19,7 +19,7 @@ from trace_store.oid import OID_BYTES, ObjectId
 MAXIMUM_DEPTH = 64
 MAXIMUM_ELEMENTS = 65_536
 MAXIMUM_TOTAL_ELEMENTS = 1 << 20
-"""Keys count too. An element takes at least one byte, and up to a hundred when unpacked."""
+"""Map keys count, too. An element takes at least one byte in a file, and up to about 100 bytes in memory."""
 MAXIMUM_STRUCTURE_BYTES = 16 * 1024 * 1024
 MAXIMUM_BLOB_BYTES = 8 * 1024 * 1024
 SALT_BYTES = 16
@@ -39,11 +39,11 @@ _SALTED_HEAD = b"\x93\xa4blob"
 _LIST_HEAD = b"\x92\xa4list"
 _LENGTHS = {0xC4: (1, 0), 0xC5: (2, 0x100), 0xC6: (4, 0x10000)}
 """By marker byte: the size of the length field, and the smallest length that needs it."""
-FEW = 16
+SHORT_HEAD_LIMIT = 16
 """Containers with fewer elements have their count in the first byte."""
-MANY = 0x10000
+ARRAY16_LIMIT = 0x10000
 """Arrays with fewer elements have a two-byte count."""
-SMALL_ARRAYS = tuple(bytes((0x90 | count,)) for count in range(FEW))
+SMALL_ARRAYS = tuple(bytes((0x90 | count,)) for count in range(SHORT_HEAD_LIMIT))
 _CACHED_TEXTS = 512
 _INTEGER_FLOOR = -(2**63)
 _INTEGER_CEILING = 2**64 - 1
@@ -110,12 +110,12 @@ class _TextCache(dict[str, bytes]):
         return data
 
 
-known_text = _TextCache()
+encoded_texts = _TextCache()
 
 
 def array_head(count: int) -> bytes:
     """Return the header of an array with fewer than 65,536 elements."""
-    return SMALL_ARRAYS[count] if count < FEW else b"\xdc" + count.to_bytes(2, "big")
+    return SMALL_ARRAYS[count] if count < SHORT_HEAD_LIMIT else b"\xdc" + count.to_bytes(2, "big")
 
 
 def encode_integer(value: int) -> bytes:
@@ -156,7 +156,7 @@ def check_readable(value: Any, size: int) -> None:
             )
         if len(value) > MAXIMUM_ELEMENTS:
             raise errors.InvalidInputError(
-                f"a list in an object has {len(value):,} elements, over the limit of {MAXIMUM_ELEMENTS:,}",
+                f"an array or map in an object has {len(value):,} elements, over the limit of {MAXIMUM_ELEMENTS:,}",
                 code=errors.ErrorCode.TOO_LARGE,
             )
         inner = value.values() if isinstance(value, dict) else value
@@ -246,7 +246,9 @@ def unpack_plain(data: bytes) -> Any:
 
 
 def unpack(data: bytes) -> Any:
-    """Decode any canonical value, with the limits of `decode`.
+    """Decode a value that is not an object, with the limits of `decode`.
+
+    It is not checked whether the bytes are canonical.
 
     Raises:
         CorruptObjectError: the bytes are unreadable, or exceed a limit.
@@ -348,8 +350,8 @@ def is_salted_blob(data: bytes) -> bool:
 def plain_blob_head(size: int) -> bytes:
     """Return the header of a canonical unsalted blob of `size` bytes in all.
 
-    Any bytes of this size with this header are such a blob. If there is none of this size, the result is longer than
-    `size`.
+    Any bytes of this size with this header are such a blob. If no such blob has this size, the result is longer than
+    `size`, so that no data of this size starts with it.
     """
     for mark, (width, least) in _LENGTHS.items():
         content = size - len(_BLOB_HEAD) - 1 - width

@@ -11,16 +11,16 @@ supported here; then use `Commit.encode`.
 from __future__ import annotations
 
 from trace_store.objects.codec import (
-    FEW,
-    MANY,
+    ARRAY16_LIMIT,
     MAXIMUM_ELEMENTS,
+    SHORT_HEAD_LIMIT,
     SMALL_ARRAYS,
     array_head,
     check_readable,
     encode_integer,
     encode_ordered,
     encode_text,
-    known_text,
+    encoded_texts,
 )
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import check_name, default_kind, store_parts
@@ -80,17 +80,17 @@ def encode_message(
             return None
         stored = several
     count = 3
-    head = b"\xa4kind" + known_text[kind or default_kind(role, parts)]
+    head = b"\xa4kind" + encoded_texts[kind or default_kind(role, parts)]
     if id:
         count += 1
         head = b"\xa2id" + _encode_id(id, "id") + head
     if model:
         count += 1
-        head += b"\xa5model" + known_text[check_name(model, "model")]
+        head += b"\xa5model" + encoded_texts[check_name(model, "model")]
     if name:
         count += 1
-        head += b"\xa4name" + known_text[check_name(name, "name")]
-    return b"%c%b\xa5parts%b\xa4role%b" % (0x80 | count, head, stored, known_text[role])
+        head += b"\xa4name" + encoded_texts[check_name(name, "name")]
+    return b"%c%b\xa5parts%b\xa4role%b" % (0x80 | count, head, stored, encoded_texts[role])
 
 
 def encode_commit(
@@ -117,12 +117,12 @@ def encode_commit(
         InvalidInputError: as in `encode_text`, or the commit is too large.
     """
     count = len(messages)
-    if count >= MANY or type(time) is not int or type(author) is not str:
+    if count >= ARRAY16_LIMIT or type(time) is not int or type(author) is not str:
         return None
     operations = b""
     if count:
         operations = b"\x92\xa3add\x81\xa8messages%b%b" % (
-            SMALL_ARRAYS[count] if count < FEW else array_head(count),
+            SMALL_ARRAYS[count] if count < SHORT_HEAD_LIMIT else array_head(count),
             b"".join(messages),
         )
     if usage:
@@ -140,7 +140,7 @@ def encode_commit(
         text += b"\xa4meta" + meta
     data = b"\x92\xa6commit%c\xa6author%b%b\xa3ops%c%b\xa7parents%b\xa4time%b" % (
         fields,
-        known_text[author],
+        encoded_texts[author],
         text,
         0x90 + (count > 0) + bool(usage),
         operations,
@@ -154,7 +154,7 @@ def encode_commit(
 
 def _parts(parts: Sequence[Part], put: Put) -> bytes | None:
     count = len(parts)
-    if count >= MANY:
+    if count >= ARRAY16_LIMIT:
         return None
     pieces = [array_head(count)]
     for part in parts:
@@ -182,11 +182,11 @@ def _call(part: ToolCall, put: Put) -> bytes:
     if part.format == "json":
         head = b"\x84" + blob
     else:
-        head = b"\x85%b\xa6format%b" % (blob, known_text[check_name(part.format, "format")])
+        head = b"\x85%b\xa6format%b" % (blob, encoded_texts[check_name(part.format, "format")])
     return b"%b\xa2id%b\xa4name%b\xa4type\xa9tool_call" % (
         head,
         _encode_id(part.id, "id"),
-        known_text[check_name(part.name, "name")],
+        encoded_texts[check_name(part.name, "name")],
     )
 
 
@@ -246,7 +246,7 @@ class _Keys(dict[tuple[str, ...], tuple[bytes, ...] | None]):
 
     @staticmethod
     def _encode_keys(keys: tuple[str, ...]) -> tuple[bytes, ...] | None:
-        if len(keys) >= FEW or any(type(key) is not str for key in keys):
+        if len(keys) >= SHORT_HEAD_LIMIT or any(type(key) is not str for key in keys):
             return None
         if list(keys) != sorted(keys):
             return None
@@ -266,7 +266,7 @@ def _usage(usage: Mapping[str, int | str]) -> bytes | None:
         if type(value) is int:
             pieces += (key, encode_integer(value))
         elif type(value) is str:
-            pieces += (key, known_text[value])
+            pieces += (key, encoded_texts[value])
         else:
             return None
     return b"".join(pieces)

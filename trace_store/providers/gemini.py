@@ -520,8 +520,8 @@ def media_part(form: dict[str, Any], where: str) -> Image | Opaque:
         return Image(inline["mimeType"], data)
     if isinstance(file, dict) and isinstance(file.get("fileUri"), str):
         # Only the URL of an image is kept, so its extension must show the media type.
-        told = gemini_media_type(file["fileUri"])
-        if (told or "").startswith("image/") and file.get("mimeType") in (None, told):
+        media_type = gemini_media_type(file["fileUri"])
+        if (media_type or "").startswith("image/") and file.get("mimeType") in (None, media_type):
             return Image(url=file["fileUri"])
     return opaque(PROVIDER, form)
 

@@ -58,8 +58,8 @@ def gemini_media(image: Image) -> dict[str, Any] | None:
         return {"inlineData": {"mimeType": found[0], "data": data}}
     if image.url is None or not image.url.startswith(("https://", "http://", "gs://")):
         return None
-    told = gemini_media_type(image.url)
-    return {"fileData": ({"mimeType": told} if told else {}) | {"fileUri": image.url}}
+    media_type = gemini_media_type(image.url)
+    return {"fileData": ({"mimeType": media_type} if media_type else {}) | {"fileUri": image.url}}
 
 
 def split_image(image: Image) -> tuple[str, bytes] | None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     Tips = Sequence[ObjectId]
 
-FEW = 32
+ALWAYS_READ = 32
 """Up to this many refs are always read, which takes as long as reading the cache."""
 _HEAD = "refs 1"
 
@@ -223,7 +223,7 @@ class RefSummary:
         """Return the names of the refs that must be read."""
         folds = self._journal.fold.refs
         wanted = {*scan.unsettled, *folds, *([head] if isinstance(head, str) else ())}
-        if len(wanted) > FEW:
+        if len(wanted) > ALWAYS_READ:
             self._journal.published.tips.all()  # one by one would take longer
         return wanted
 
@@ -254,7 +254,7 @@ class RefSummary:
 
     def _save(self, scan: Scan, stamp: object) -> None:
         published = self._journal.published
-        if scan.sign is None or scan.published <= FEW or stamp is None:
+        if scan.sign is None or scan.published <= ALWAYS_READ or stamp is None:
             return
         if published.damaged or published.tips.lacking:
             return

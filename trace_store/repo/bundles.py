@@ -48,7 +48,7 @@ class Bundles:
             overwrite: replace an existing file.
             level: how hard to compress, from 1 to 19.
             scan: search what is bundled for secrets, and count them in the report.
-            progress: told how far it is.
+            progress: called with the progress.
 
         Raises:
             RevisionNotFoundError: there is no such ref.

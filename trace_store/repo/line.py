@@ -464,7 +464,7 @@ class Line:
             first_parent: follow only first parents, which make up the context.
             in_lines: never interleave lines of history, as for a graph.
             tokens: count the tokens of the context at each commit, for `LogEntry.growth`.
-            walked: told each commit that is read, also those that the filters leave out.
+            walked: called with each commit that is read, also those that the filters leave out.
             text: part of the text of a message or of the commit's message, in any case.
             kind: the kind of a message.
             role: the role of a message.

@@ -66,7 +66,7 @@ class Maintenance:
         Args:
             level: how hard to compress, from 1 to 19.
             frame_bytes: how much content is compressed together; less is read sooner and takes more space.
-            progress: told how many objects are done, and of how many.
+            progress: called with the number of objects done, and of all.
         """
         return upkeep.repack.pack(
             self._store, level=level, frame_bytes=frame_bytes, progress=progress
@@ -86,7 +86,7 @@ class Maintenance:
             grace_days: remove only objects unreachable for this many days; they then stay in quarantine as long.
             reflog_days: the age at which reflog entries expire; None is 90 days, or 30 for unreachable commits.
             dry_run: return what would be removed, and remove nothing.
-            progress: told what is being done, how much of it is done, and of how much.
+            progress: called with the step, how much of it is done, and of how much.
 
         Raises:
             StateError: a ref cannot be read, or its commit is not here; nothing was changed.
@@ -192,7 +192,7 @@ class Maintenance:
             objects: ids of content, or their beginnings.
             texts: texts, or their UTF-8, which are found in every encoding.
             again: include content that holds a text which was purged before.
-            progress: told how many objects were read.
+            progress: called with the number of objects read.
 
         Raises:
             ObjectNotFoundError: an object is not here, and was not purged.

@@ -299,9 +299,9 @@ def bisection(search: Bisection, step: Step) -> dict[str, Any]:
     }
 
 
-def bisect_answer(told: Verdict) -> dict[str, object]:
+def bisect_answer(verdict: Verdict) -> dict[str, object]:
     """Return one answer of a bisection."""
-    return record(told)
+    return record(verdict)
 
 
 def compiled(context: CompiledContext, rendered: Rendered, *, as_table: bool) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Transcripts:
             discovered: files to import, too, such as those of `discover`; one that cannot be imported is skipped.
             stdin: what "-" reads.
             secrets: "redact", "block", "warn" or "off"; "" is how the repository was opened.
-            progress: told the path, how many bytes are done, and of how many.
+            progress: called with the path, the number of bytes done, and of all.
 
         Raises:
             UnreadableInputError: the only file is not a transcript, or is damaged.
@@ -274,7 +274,7 @@ class Transcripts:
             sessions: sessions, or revisions; without any, all branches.
             hidden: as in `read`.
             overwrite: replace files that are no pages of Trace.
-            progress: told how many pages are written, and of how many.
+            progress: called with the number of pages written, and of all.
 
         Raises:
             AlreadyExistsError: a file exists that Trace did not write; pages before it are written.
@@ -368,7 +368,7 @@ class Transcripts:
         Args:
             folder: the folder; it is created.
             overwrite: replace existing files.
-            lost: told the ref and the error of each file that is damaged; the others are written.
+            lost: called with the ref and the error of each damaged file; the others are written.
 
         Raises:
             ObjectNotFoundError, CorruptObjectError: a file is damaged, and `lost` is not given.

@@ -372,8 +372,8 @@ def _compile_pattern(pattern: str) -> Any:
         return re2.compile(pattern, options)
     except re2.error as error:
         said: Any = error.args[0] if error.args else ""
-        told = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-        raise InvalidInputError(f"not a valid pattern: {told}", value=pattern) from error
+        detail = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        raise InvalidInputError(f"not a valid pattern: {detail}", value=pattern) from error
 
 
 class _HitBuilder:
@@ -409,15 +409,15 @@ class _HitBuilder:
         if made_by is None or branch is None:
             return None
         try:
-            wording = self._wording(made_by, row["number"])
-            parts = load_parts(wording.parts, self._store.objects.read)
+            version = self._version(made_by, row["number"])
+            parts = load_parts(version.parts, self._store.objects.read)
         except (TraceError, StopIteration):
             return None  # fsck reports damage
         calls = [part for part in parts if isinstance(part, ToolCall)]
         path, label = self._wanted.path, self._wanted.label
         if path and not any(path in call.arguments for call in calls):
             return None
-        if label and label not in self._labels(branch, wording.address):
+        if label and label not in self._labels(branch, version.address):
             return None
         text = "\n".join(texts_of(parts))
         if self._pattern is not None:
@@ -427,13 +427,13 @@ class _HitBuilder:
             start, end = match.span()
         else:
             start, end = _find_match(text, self._query)
-        if (wording.address, hash(text)) in self._seen:
+        if (version.address, hash(text)) in self._seen:
             return None
-        self._seen.add((wording.address, hash(text)))
+        self._seen.add((version.address, hash(text)))
         return Hit(
-            *(wording.address, branch, row["time"], wording.role),
+            *(version.address, branch, row["time"], version.role),
             snippet_at(text, start, end),
-            wording.is_edit,
+            version.is_edit,
         )
 
     def _commit(self, number: int) -> ObjectId | None:
@@ -465,7 +465,7 @@ class _HitBuilder:
         except MessageNotFoundError:
             return frozenset()
 
-    def _wording(self, oid: ObjectId, number: int) -> IndexedVersion:
+    def _version(self, oid: ObjectId, number: int) -> IndexedVersion:
         commit = read_commit(oid, self._store.objects.read)
         return next(islice(indexed_versions(commit, oid), number, None))
 

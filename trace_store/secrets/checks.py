@@ -168,21 +168,21 @@ def is_cookie(data: bytes) -> bool:
 def is_basic(data: bytes) -> bool:
     """Return True if base64 data contains a name, a colon and a password."""
     try:
-        told = base64.b64decode(data + b"=" * (-len(data) % 4), validate=True)
+        decoded = base64.b64decode(data + b"=" * (-len(data) % 4), validate=True)
     except (binascii.Error, ValueError):
         return False
-    name, colon, password = told.partition(b":")
-    return bool(name and colon) and told.isascii() and is_url_password(password)
+    name, colon, password = decoded.partition(b":")
+    return bool(name and colon) and decoded.isascii() and is_url_password(password)
 
 
 def is_jwt(data: bytes) -> bool:
     """Return True if the first part of a JSON web token is a header."""
     head = data.partition(b".")[0]
     try:
-        told = base64.urlsafe_b64decode(head + b"=" * (-len(head) % 4))
+        decoded = base64.urlsafe_b64decode(head + b"=" * (-len(head) % 4))
     except (binascii.Error, ValueError):
         return False
-    return b'"alg"' in told
+    return b'"alg"' in decoded
 
 
 def is_discord(data: bytes) -> bool:

@@ -356,10 +356,10 @@ class _GuardedCollector(ObjectCollector):
 
 def counts(found: list[SecretFinding]) -> dict[str, int]:
     """Return the number of secrets of each kind, most frequent first."""
-    told: dict[str, int] = {}
+    by_rule: dict[str, int] = {}
     for each in found:
-        told[each.rule] = told.get(each.rule, 0) + 1
-    return dict(sorted(told.items(), key=lambda pair: (-pair[1], pair[0])))
+        by_rule[each.rule] = by_rule.get(each.rule, 0) + 1
+    return dict(sorted(by_rule.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def position(data: bytes, at: int, number: int = 1) -> str:

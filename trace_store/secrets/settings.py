@@ -53,16 +53,16 @@ def read_settings(data: bytes, path: str) -> Settings:
         InvalidInputError: it is not TOML, or has an invalid value.
     """
     try:
-        told = tomllib.loads(data.decode("utf-8"))
+        settings = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise _invalid(path, f"is not TOML: {error}") from error
-    unknown = sorted(set(told) - {"mode", "rule"})
+    unknown = sorted(set(settings) - {"mode", "rule"})
     if unknown:
         raise _invalid(path, f"has an unknown key: {unknown[0]}")
-    mode = told.get("mode", "")
+    mode = settings.get("mode", "")
     if mode and mode not in MODES:
         raise _invalid(path, f"has an unknown mode {mode!r}; expected one of {', '.join(MODES)}")
-    rules = told.get("rule", [])
+    rules = settings.get("rule", [])
     if not isinstance(rules, list) or len(rules) > MAXIMUM_RULES:
         raise _invalid(path, f"`rule` must be a list of at most {MAXIMUM_RULES} tables")
     found: list[Rule] = []
@@ -71,8 +71,8 @@ def read_settings(data: bytes, path: str) -> Settings:
     return Settings(mode, tuple(found))
 
 
-def _rule(told: Any, path: str, taken: set[str]) -> Rule:
-    fields = told if isinstance(told, dict) else {}
+def _rule(table: Any, path: str, taken: set[str]) -> Rule:
+    fields = table if isinstance(table, dict) else {}
     name, pattern, words = fields.get("name"), fields.get("pattern"), fields.get("words", [])
     if not isinstance(name, str) or not name or len(name) > MAXIMUM_NAME or set(name) - _LETTERS:
         raise _invalid(path, "a rule needs a name of lower-case letters, digits and hyphens")

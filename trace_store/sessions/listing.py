@@ -29,7 +29,7 @@ from trace_store.exporters.session import read_session, session_name
 from trace_store.files import read_file, replace_file
 from trace_store.frozen import value
 from trace_store.ident import check_author
-from trace_store.importers.parts import branch_of, session_of
+from trace_store.importers.convert import branch_of, session_of
 from trace_store.objects.commit import Tag
 from trace_store.oid import ObjectId, hash_object
 from trace_store.ref_names import BRANCHES

@@ -424,7 +424,7 @@ def read_block(block: Block) -> dict[str, Any]:
             f"the block is not closed, or longer than {MAXIMUM_CHARACTERS:,} characters"
         )
     is_allowed = (
-        block.type in (*ev.TOLD, ev.CHAPTER, ev.RETROSPECTIVE) or block.type not in ev.TYPES
+        block.type in (*ev.IN_CHAPTER, ev.CHAPTER, ev.RETROSPECTIVE) or block.type not in ev.TYPES
     )
     ev.check_type(block.type)
     if not is_allowed:

@@ -29,12 +29,12 @@ SENT, RECEIVED = "message_sent", "message_received"
 RETROSPECTIVE = "retrospective"
 COMPLETED, ABANDONED, REOPENED = "completed", "abandoned", "reopened"
 LINKED, AMENDED = "linked", "amended"
-TOLD = (
+IN_CHAPTER = (
     *(PROMPT, THINKING, TOOL_CALL, TOOL_RESULT, SENT, RECEIVED, DECISION, ERROR, FINDING, NOTE),
 )
 """Types of events inside a chapter. The other types start, end, link or amend something."""
 TYPES = (
-    *(STARTED, JOINED, CHAPTER, *TOLD, RETROSPECTIVE),
+    *(STARTED, JOINED, CHAPTER, *IN_CHAPTER, RETROSPECTIVE),
     *(COMPLETED, ABANDONED, REOPENED, LINKED, AMENDED),
 )
 SIGNIFICANCES = ("low", "medium", "high", "critical")

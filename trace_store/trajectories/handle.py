@@ -223,9 +223,9 @@ class Recording:
         before = self.read(state.id).retrospective if state.count(ev.RETROSPECTIVE) else None
         known = {} if before is None else before.data
         names = trajectories.retrospective.FIELDS
-        told = {name: given[name] for name in names if given.get(name) not in (None, "", (), [])}
+        new = {name: given[name] for name in names if given.get(name) not in (None, "", (), [])}
         kept = {name: known[name] for name in names if name in known}
-        return {**kept, **told, "time_spent": self._store.clock.now() - state.started}
+        return {**kept, **new, "time_spent": self._store.clock.now() - state.started}
 
     def draft_retrospective(self, model: Model, trajectory: str = "") -> dict[str, Any]:
         """Return a retrospective drafted by a model from the history; record nothing, since a person must review it.
@@ -451,7 +451,7 @@ class Trajectories(Recording):
         return Code(self, self._store, self._agent(""))
 
     def import_trail(self, *paths: str | os.PathLike[str], dry_run: bool = False) -> TrailImport:
-        """Import trajectories of the program trail, and return the outcome of each file.
+        """Import trajectories of `trail` (npm agent-trajectories); return the outcome of each file.
 
         If a trajectory exists already, only its missing events are added.
 

@@ -149,7 +149,7 @@ class Trajectory:
 
 
 def _is_in_chapter(event: Event) -> bool:
-    return event.type in ev.TOLD or event.type not in ev.TYPES
+    return event.type in ev.IN_CHAPTER or event.type not in ev.TYPES
 
 
 def _sessions(events: Sequence[Event]) -> tuple[ObjectId, ...]:

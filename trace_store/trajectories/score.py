@@ -117,7 +117,7 @@ def _lacks_of_times(store: Store, trajectory: Trajectory) -> Iterator[Lack]:
     """Yield the lacks of a record that was not written during the work."""
     state = trajectory.state
     beginning = _beginning(store, trajectory.events[0]) if trajectory.events else state.started
-    recorded = [event for event in trajectory.events if event.type in ev.TOLD]
+    recorded = [event for event in trajectory.events if event.type in ev.IN_CHAPTER]
     end = trajectory.ended or state.updated
     if recorded and end - beginning > _SHORT_MINUTES * _MINUTE:
         last_tenth = end - (end - beginning) // _TENTH

@@ -13,7 +13,7 @@ from trace_store import errors
 from trace_store.exporters.contract import Loss, Losses
 from trace_store.frozen import value
 from trace_store.ident import check_author, format_time
-from trace_store.importers.parts import time_of
+from trace_store.importers.convert import time_of
 from trace_store.objects.address import Address
 from trace_store.oid import ObjectId, hash_object
 from trace_store.trajectories import events as ev
@@ -369,7 +369,7 @@ class _Reader:
 
     def _chapter_event(self, event: dict[str, Any], agent: str, where: str) -> None:
         type_, raw = event.get("type"), event.get("raw")
-        if not ev.is_type(type_) or (type_ in ev.TYPES and type_ not in ev.TOLD):
+        if not ev.is_type(type_) or (type_ in ev.TYPES and type_ not in ev.IN_CHAPTER):
             self._problem(f"{where} has no valid type; it becomes a note")
             type_ = ev.NOTE
         data: dict[str, Any] = {"tags": _texts(event.get("tags"))}

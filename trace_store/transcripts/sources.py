@@ -1,9 +1,10 @@
 """Records of transcripts, and sources: the raw records of a commit.
 
 Invariant: records are restored byte for byte. A source is the raw records, one a line, without what the commit's
-messages already hold. Where a record spells a content of the commit's own messages, the source has NUL, content number,
-encoding encoding, NUL; contents are numbered in the order of `objects.message.part_blobs`. A newline inside a record,
-as in a pretty-printed document, becomes two NULs. JSON never has a raw NUL, so this is unambiguous. Encodings:
+messages already hold. Where a record contains the content of one of the commit's own messages, the source has a
+reference instead: NUL, the content number and the letter of the encoding, such as `3j`, and NUL. Contents are numbered
+in the order of `objects.message.part_blobs`. A newline inside a record, as in a pretty-printed document, becomes two
+NULs. JSON never has a raw NUL, so this is unambiguous. Encodings:
 
     j   JSON string as JavaScript writes it
     a   JSON string in ASCII as Python writes it
@@ -35,7 +36,8 @@ MINIMUM_BYTES = 40
 Read = Callable[[bytes], bytes]
 Content = str | bytes
 
-# Encodings to try, by the usual one: arguments are JSON in some formats, a string in others.
+# For the encoding that a content usually has, the encodings to try, in order. A tool call's arguments, for example,
+# are raw JSON in some formats and a JSON string in others.
 _ENCODINGS = {"j": "ja", "b": "b", "r": "rja"}
 
 _HEAD_BYTES = 48
@@ -105,8 +107,8 @@ def source_records(commit: Commit, read: Read) -> list[bytes]:
     return [_expand_record(line, contents, read) for line in lines]
 
 
-def unpurged_records(commit: Commit, read: Read) -> list[bytes]:
-    """Return `source_records`, or an empty list if some were purged."""
+def records_unless_purged(commit: Commit, read: Read) -> list[bytes]:
+    """Return the raw records of a commit, or [] if any of their content was purged."""
     try:
         return source_records(commit, read)
     except errors.PurgedError:
@@ -198,8 +200,8 @@ def _replace_content(raw: bytes, number: int, encoding: str, content: Content) -
 def _encode_as_javascript(content: Content) -> bytes | None:
     """Return a content as JavaScript writes it; None for a NUL or invalid text.
 
-    Rare control characters are not escaped. They never occur unescaped in JSON, so a match in a record is always
-    the right encoding.
+    Other control characters stay as they are. JSON never contains them raw, so a text with one matches nothing here,
+    and the slower encoders are tried.
     """
     try:
         data = content.encode() if isinstance(content, str) else str(content, "utf-8").encode()
@@ -207,8 +209,8 @@ def _encode_as_javascript(content: Content) -> bytes | None:
         return None
     if _MARK in data:
         return None
-    # JavaScript's escapes of common characters, backslash first. The `in` tests are faster than a
-    # vain `replace`.
+    # JavaScript's escapes of common characters, backslash first. Testing with `in` first is faster
+    # than a `replace` that finds nothing.
     if b"\\" in data:
         data = data.replace(b"\\", b"\\\\")
     if b'"' in data:

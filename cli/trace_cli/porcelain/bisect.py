@@ -194,10 +194,12 @@ class _Trial:
         code = self._once(self._last[1])
         return None if code == SKIPS else not code
 
-    def tell(self, told: Verdict) -> None:
+    def tell(self, verdict: Verdict) -> None:
         """Print a verdict."""
-        said = f"{told.failed} of {told.runs} failed{told.word and f', {told.word}'}"
-        self._invocation.note(f"{told.point[:12]}: {'untestable' if told.word == SKIP else said}")
+        said = f"{verdict.failed} of {verdict.runs} failed{verdict.word and f', {verdict.word}'}"
+        self._invocation.note(
+            f"{verdict.point[:12]}: {'untestable' if verdict.word == SKIP else said}"
+        )
 
     def _once(self, data: bytes) -> int:
         """Return the exit code of the command on a context."""
@@ -258,8 +260,8 @@ def _say(
         invocation.line(f"the first bad {kind}:")
     last = {each.point: each for each in search.state.verdicts}
     for point in step.found:
-        told = last.get(point)
-        runs = _runs(told) if told is not None else ""
+        verdict = last.get(point)
+        runs = _runs(verdict) if verdict is not None else ""
         invocation.line(f"{_described(here, search, point)}{runs}")
 
 
@@ -272,8 +274,8 @@ def _described(here: Repo, search: OngoingBisection, point: str) -> str:
     return f"{point} messages, the last of them {message.address}  {said}"
 
 
-def _runs(told: Verdict) -> str:
-    return f"  ({told.failed} of {told.runs} failed)" if told.runs else ""
+def _runs(verdict: Verdict) -> str:
+    return f"  ({verdict.failed} of {verdict.runs} failed)" if verdict.runs else ""
 
 
 GROUP = Group(

@@ -213,14 +213,14 @@ def _list(
     styles: list[tuple[str, ...]] = []
     narrow = verbose and 0 < terminal_width(invocation) < ROOMY
     if head.ref is None and head.oid is not None and not (patterns or related):
-        told = _said(repo, head.oid, verbose, narrow)
-        rows.append(("*", "(HEAD detached)", head.oid.short(), "", told))
+        summary = _said(repo, head.oid, verbose, narrow)
+        rows.append(("*", "(HEAD detached)", head.oid.short(), "", summary))
         styles.append(("", "red", "yellow", "", ""))
     for each in found:
         mark = "*" if each.is_current else ""
-        told = _said(repo, each.oid, verbose, narrow)
+        summary = _said(repo, each.oid, verbose, narrow)
         name = fit(safe(each.name), NAME_WIDTH) if narrow else safe(each.name)
-        rows.append((mark, name, each.oid.short(), _compared(each), told))
+        rows.append((mark, name, each.oid.short(), _compared(each), summary))
         styles.append(("", "green" if each.is_current else "", "yellow", "cyan", ""))
     if not any(row[3] for row in rows):  # no branch has an upstream
         rows, styles = ([(*row[:3], row[4]) for row in each] for each in (rows, styles))

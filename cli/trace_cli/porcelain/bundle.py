@@ -91,7 +91,7 @@ def create(
             "a bundle cannot be written to a terminal", "redirect it to a file or a program"
         )
     if stream and as_json:
-        raise usage_error("the bundle and the report cannot both be written to standard output")
+        raise usage_error("--json and `-` cannot be combined: both write to standard output")
     if trash and not everything:
         raise usage_error("--trash requires --all")
     with (

@@ -53,8 +53,8 @@ def init(invocation: Invocation, *, path: str | None, as_json: bool, quiet: bool
     else:
         invocation.line(f"created an empty repository in {safe(directory)}")
     if not where.locks:
-        told = f"{safe(directory)} is on {safe(where.name)}: {where.note}"
-        invocation.note(f"note: {told}; let one machine write at a time")
+        warning = f"{safe(directory)} is on {safe(where.name)}: {where.note}"
+        invocation.note(f"note: {warning}; let one machine write at a time")
 
 
 RESULT = "--json is about the input; --result-json prints the result as JSON"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 # How many adaptations of each kind are printed; a session of another provider needs one per message.
-TOLD_ADAPTATIONS = 3
+SHOWN_ADAPTATIONS = 3
 
 
 @takes(
@@ -216,15 +216,15 @@ def _write(invocation: Invocation, data: bytes, output: str | None, *, safe: boo
 
 def _tell_repairs(invocation: Invocation, rendered: Rendered) -> None:
     """Report repairs: all faults, and the first few adaptations of each kind."""
-    told: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for repair in rendered.repairs:
         if not repair.is_fault:
-            told[repair.code] = told.get(repair.code, 0) + 1
-        if repair.is_fault or told[repair.code] <= TOLD_ADAPTATIONS:
+            counts[repair.code] = counts.get(repair.code, 0) + 1
+        if repair.is_fault or counts[repair.code] <= SHOWN_ADAPTATIONS:
             invocation.note(f"note: {one_line(repair.where)}: {one_line(repair.detail)}")
-    for code, count in sorted(told.items()):
-        if count > TOLD_ADAPTATIONS:
-            more = f"{count - TOLD_ADAPTATIONS:,} more {code}"
+    for code, count in sorted(counts.items()):
+        if count > SHOWN_ADAPTATIONS:
+            more = f"{count - SHOWN_ADAPTATIONS:,} more {code}"
             invocation.note(f"note: {more} (with --json, all of them)")
 
 

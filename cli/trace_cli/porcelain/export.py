@@ -117,7 +117,7 @@ def export(
         return
     to_file = output not in (None, "-")
     if as_json and output == "-":
-        raise usage_error("the report and the session cannot both be written to standard output")
+        raise usage_error("--json and `-o -` cannot be combined: both write to standard output")
     if force and not to_file:
         raise usage_error("--force requires -o FILE")
     if native or everything or file:

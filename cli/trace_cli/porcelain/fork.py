@@ -142,9 +142,9 @@ def _comparison_lines(invocation: Invocation, found: ForkComparison) -> Iterator
     width = max(20, ((terminal_width(invocation) or _WIDTH) - 12) // 2)
     first, second = (side.numbers() for side in sides)
     rows: list[tuple[str, ...]] = [(n, number(first[n]), number(second[n])) for n in first]
-    told = [side.sections() for side in sides]
-    for title in told[0]:
-        columns = [each[title] for each in told]
+    sections = [side.sections() for side in sides]
+    for title in sections[0]:
+        columns = [each[title] for each in sections]
         if title == "outcome":
             columns = [_wrapped(each[0], width) for each in columns]
         rows += _rows(title, columns)

@@ -253,8 +253,8 @@ def _file_lines(invocation: Invocation, file: FileReport) -> Iterator[str]:
     name = one_line(file.path, 200)
     if file.skipped:
         # An empty file needs no explanation.
-        told = file.error is not None and file.skipped != EMPTY
-        why = f": {one_line(str(file.error), 200)}" if told else ""
+        has_reason = file.error is not None and file.skipped != EMPTY
+        why = f": {one_line(str(file.error), 200)}" if has_reason else ""
         yield f"{name}: {file.skipped.replace('-', ' ')}{why}"
         return
     made = f"{counted(file.commits, 'commit')}, {counted(file.messages, 'message')}"

@@ -360,18 +360,18 @@ class Changes:
         while start < len(entries):
             some = entries[start : start + self._count]
             found = {
-                entry.oid: self._told(entry)
+                entry.oid: self._lines_of(entry)
                 for entry in (some if self._oldest_first else reversed(some))
             }
             for entry in some:
-                told = found[entry.oid]
-                if isinstance(told, errors.TraceError):
-                    raise told
-                yield told
+                lines = found[entry.oid]
+                if isinstance(lines, errors.TraceError):
+                    raise lines
+                yield lines
             start += self._count
             self._count = min(4 * self._count, MOST_CHANGES)
 
-    def _told(self, entry: LogEntry) -> list[str] | errors.TraceError:
+    def _lines_of(self, entry: LogEntry) -> list[str] | errors.TraceError:
         """Return the lines about one commit, or the error if it cannot be compared."""
         before = entry.parents[0] if entry.parents else None
         try:

@@ -137,16 +137,16 @@ def _show_commit(invocation: Invocation, here: Repo, entry: LogEntry, *, as_json
     for line in commit_lines(invocation, entry, names):
         invocation.line(line)
     for key, value in commit.meta.items():
-        invocation.line(f"    {one_line(key)}: {one_line(_told(value), 200)}")
+        invocation.line(f"    {one_line(key)}: {one_line(_as_text(value), 200)}")
     for relation, target in commit.links[:SHOWN_LINKS]:
-        invocation.line(f"    {one_line(relation)}: {one_line(_told(target), 200)}")
+        invocation.line(f"    {one_line(relation)}: {one_line(_as_text(target), 200)}")
     if len(commit.links) > SHOWN_LINKS:
         invocation.line(f"    and {counted(len(commit.links) - SHOWN_LINKS, 'more link')}")
     if commit.meta or commit.links:
         invocation.line()
-    told = entry.event
-    if told:
-        for line in _lines([Text(told)]):
+    event = entry.event
+    if event:
+        for line in _lines([Text(event)]):
             invocation.line(line)
         invocation.line()
     for address, message in entry.messages:
@@ -256,7 +256,7 @@ def _said(part: Part) -> tuple[str, str]:
     return f"[{one_line(part.type, 40)}]", ""
 
 
-def _told(value: object) -> str:
+def _as_text(value: object) -> str:
     """Return a stored value for people: text unchanged, other values as JSON."""
     plain = repo.records.plain(value)
     return plain if isinstance(plain, str) else json_bytes(plain).decode("utf-8")

@@ -1,4 +1,4 @@
-"""`trace trajectory export`, `bundle` and `timeline`: trajectories for readers."""
+"""`trace trajectory export`, `bundle` and `timeline`: trajectories as files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ FOLDER, MARKDOWN = "folder", "markdown"
 ENDINGS = {".html": "page", ".htm": "page", ".txt": "timeline", ".json": TRAIL}
 """The form by file extension; Markdown for any other extension."""
 OUTPUT = Option(
-    "-o --output", "output", "Write to FILE, or to a generated name in a folder", "FILE", default=""
+    "-o --output",
+    "output",
+    "Write to FILE; if it is a folder, to a generated name in it",
+    "FILE",
+    default="",
 )
 FORCE = Option("--force", "force", "Overwrite files")
 THINKING = Option("--thinking", "thinking", "Include the agents' thinking")
@@ -40,7 +44,7 @@ NO_THINKING = Option("--no-thinking", "no_thinking", "Leave out the agents' thin
     Option(
         "-f --format",
         "form",
-        "The form (default: by the extension of FILE, or markdown)",
+        "Output format (default: from the extension of FILE, else markdown)",
         "FORMAT",
         default="",
         choices=(*FORMS, *DATA_FORMS, *SYNONYMS, FOLDER),
@@ -74,12 +78,13 @@ def export(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a trajectory for readers, to a file or to standard output.
+    """Export a trajectory to a file or to standard output.
 
-    `page` (or `html`) is one HTML file that needs no network. `timeline` shows the events on a line. `pr` is the text
-    of a pull request. `folder` is a page, a file for each chapter, and raw data. `trail` (or `json`) is the JSON of the
-    program trail; standard error lists what it cannot hold. `agent-trace` is the Agent Trace record that was imported
-    with a trajectory. No form has secrets, and only --thinking includes thinking.
+    `page` (or `html`) is one HTML file that needs no network. `timeline` is plain text: a vertical timeline with the
+    events in order of time; `timeline-html` is the same as one HTML file. `pr` is the text of a pull request. `folder`
+    is a page, a file for each chapter, and raw data. `trail` (or `json`) is JSON for the `trail` command (npm
+    agent-trajectories); what it cannot represent is listed on standard error. `agent-trace` is the Agent Trace record
+    that was imported with a trajectory. No format has secrets, and only --thinking includes thinking.
 
     A decision belongs to the first commit that was linked after it. With --since main, `pr` leaves out the commits that
     main has, and their decisions. --git-notes writes a note to each linked commit, under refs/notes/trajectories.
@@ -142,7 +147,7 @@ def bundle(
 
 @takes(ID, THINKING)
 def timeline(invocation: Invocation, *, trajectory: str, thinking: bool) -> None:
-    """Show the events of a trajectory on a line: time, type, agent, significance."""
+    """Show a vertical timeline of a trajectory: time, type, agent and significance of each event."""
     with opened(invocation) as repo:
         lines = repo.trajectories.exports.timeline(
             trajectory,
@@ -159,7 +164,7 @@ def _check(thinking: bool, no_thinking: bool, output: str, *, force: bool, as_js
     if thinking and no_thinking:
         raise usage_error("give --thinking or --no-thinking, not both")
     if as_json and output == "-":
-        raise usage_error("the report and the text cannot both be written to standard output")
+        raise usage_error("--json and `-o -` cannot be combined: both write to standard output")
     if force and output in ("", "-"):
         raise usage_error("--force requires -o FILE")
 

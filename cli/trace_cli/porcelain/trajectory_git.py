@@ -78,7 +78,9 @@ def link(
         choices=("git", "run"),
     ),
     Argument("ARGUMENT...", "arguments", "With run: the hook, and its arguments from git", ANY),
-    Option("--uninstall", "uninstall", "Remove the hooks, and restore those from before"),
+    Option(
+        "--uninstall", "uninstall", "Remove the hooks, and restore the hooks that they replaced"
+    ),
     Option("--trailer", "trailer", "Add the id of the trajectory to the message of new commits"),
     Option("--dry-run -n", "dry_run", "Only show what would be done"),
     JSON,
@@ -128,7 +130,7 @@ def hook(
         would = "would be " if dry_run and each.action != UNCHANGED else ""
         invocation.line(f"{safe(each.path)}: {would}{each.action}{other}")
     if not changes and not as_json:
-        invocation.note("no hooks of Trace here")
+        invocation.note("no Trace hooks installed here")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`trace trajectory import`: trajectories of the program trail."""
+"""`trace trajectory import`: trajectories of `trail` (npm agent-trajectories)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def import_(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Import trajectories of the program trail.
+    """Import trajectories of the `trail` command (npm agent-trajectories).
 
     Reads `.trajectories/` and `.agentworkforce/trajectories/`, or the files and folders that you name. Importing again
     adds only new events. A file that cannot be read does not stop the others, but the first one sets the exit code.

@@ -127,8 +127,8 @@ def reflog(invocation: Invocation, *, name: str, limit: int | None, as_json: boo
             when = moment(format_time(entry.time))
             line = repo.branches.move_line(entry.message, entry.old, entry.new)
             said = one_line(line, LINE) or "moved"
-            told = f"{safe(name)}@{{{number}}}"
-            invocation.line(f"{paint(invocation, at, 'yellow')}  {when}  {told}: {said}")
+            entry_name = f"{safe(name)}@{{{number}}}"
+            invocation.line(f"{paint(invocation, at, 'yellow')}  {when}  {entry_name}: {said}")
 
 
 def _step(

@@ -143,8 +143,8 @@ class _Differ:
         for number, turn in enumerate(self.back.turns):
             if number not in held and turn.message.parts and not _adds_nothing(turn):
                 self.gained.append(f"a message: {turn.message.message()!r:.200}")
-            told = {n for n in held[number] if self.session.turns[n].usage is not None}
-            if turn.usage is not None and not told:
+            reported = {n for n in held[number] if self.session.turns[n].usage is not None}
+            if turn.usage is not None and not reported:
                 self.gained.append(f"usage: {turn.usage}")
         self.words["message-place"] += self._moved()
         self._beside()
@@ -227,8 +227,8 @@ class _Differ:
             else:
                 self._gone(part)
         # Where a form has a text in every result, one without is one with an empty text.
-        told = [part for part in rest if part != Text("") and not _is_note(part)]
-        self.gained += [f"in a result: {part!r:.200}" for part in told]
+        gained = [part for part in rest if part != Text("") and not _is_note(part)]
+        self.gained += [f"in a result: {part!r:.200}" for part in gained]
 
     # What messages are.
 
@@ -266,10 +266,10 @@ class _Differ:
 
     def _beside(self) -> None:
         self.words["subagent"] += len(self.session.subagents)
-        known, told = self.session.facts(), self.back.facts()
+        known, exported = self.session.facts(), self.back.facts()
         for fact in fields(known):
             value = getattr(known, fact)
-            self.words["session-fact"] += bool(value) and getattr(told, fact) != value
+            self.words["session-fact"] += bool(value) and getattr(exported, fact) != value
         there = Counter(name for tool in self.back.tools for name in _tool_names(tool))
         for tool in self.session.tools:
             names = Counter(_tool_names(tool))

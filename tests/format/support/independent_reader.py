@@ -497,6 +497,8 @@ class Fold:
                 self._add(new, at)
             elif name == "move":
                 moved = self.units(targets)
+                if after is not None and self.entry(after) in moved:
+                    moved = [self.entry(target) for target in dict.fromkeys(targets)]
                 self.entries = [entry for entry in self.entries if entry not in moved]
                 at = self._behind(after, 0)
                 self.entries[at:at] = moved
@@ -583,7 +585,7 @@ class TokenRecord(NamedTuple):
     text: int
     total: int
     text_total: int
-    tie: bytes
+    prefix_start: bytes
     seen: bytes
 
 

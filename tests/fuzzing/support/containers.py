@@ -230,10 +230,10 @@ def bundle(data: bytes) -> None:
     if mended:
         data = _with_hashes(data)
     try:
-        told = verify_bundle(io.BytesIO(data).read)
+        report = verify_bundle(io.BytesIO(data).read)
     except (errors.CorruptBundleError, errors.UnsupportedFormatError):
         return
-    assert told.size_bytes == len(data)
+    assert report.size_bytes == len(data)
 
 
 def _with_hashes(data: bytes) -> bytes:

@@ -32,7 +32,7 @@ class Target(NamedTuple):
         watched: the modules, or packages, whose coverage guides the fuzzer.
         longest: how many bytes an input has at most.
         json: whether inputs are JSON, which is changed as such.
-        format: what the check is told besides.
+        format: another argument of the check.
     """
 
     module: str

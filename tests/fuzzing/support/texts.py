@@ -20,7 +20,7 @@ from trace_store.config import Config, parse
 from trace_store.environment import Environment
 from trace_store.history.status import status
 from trace_store.ident import format_time
-from trace_store.importers.parts import ref_component
+from trace_store.importers.convert import ref_component
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import load_message, store_message

@@ -170,7 +170,7 @@ class Picture:
             self._add("HEAD", lambda: repr(store.refs.head()))
             contexts = ContextCompiler(store)
             for branch in (MAIN, IDEA):
-                self._add(f"context {branch}", partial(_told, contexts, branch))
+                self._add(f"context {branch}", partial(_compiled, contexts, branch))
                 self._add(f"log {branch}", partial(_logged, store, branch))
                 self._add(f"reflog {branch}", partial(store.refs.reflog, branch))
             found = fsck(store, also=[lambda: check_derived(store)])
@@ -183,7 +183,7 @@ class Picture:
             self.parts[name] = error
 
 
-def _told(contexts: ContextCompiler, branch: str) -> list[Any]:
+def _compiled(contexts: ContextCompiler, branch: str) -> list[Any]:
     context = contexts.compile(branch)
     return [context.token_count, *((m.address, m.role, m.text) for m in context)]
 
@@ -262,8 +262,13 @@ class Matrix:
                 return WRONG, name
             if isinstance(found, TraceError) or found != right:
                 differing.append(name)
-            told = name.startswith(("context ", "log "))
-            if told and kinds <= _CONTENT and not isinstance(found, TraceError) and found != right:
+            is_view = name.startswith(("context ", "log "))
+            if (
+                is_view
+                and kinds <= _CONTENT
+                and not isinstance(found, TraceError)
+                and found != right
+            ):
                 return WRONG, name
         what = ", ".join(differing)
         if picture.findings:

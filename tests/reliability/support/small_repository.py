@@ -59,7 +59,7 @@ def build(folder: Path) -> Path:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(published, "MAXIMUM_CHANGED", 8)
-        patch.setattr(summary, "FEW", 8)
+        patch.setattr(summary, "ALWAYS_READ", 8)
         store = Store.init(
             str(folder), clock=Watch(), durability="fast", randomness=FixedRandomness()
         )

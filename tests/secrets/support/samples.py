@@ -57,8 +57,10 @@ class Dice:
             {"alg": "HS256", "typ": "JWT"},
             {"sub": self.of(string.digits, 8), "iat": 1760000000},
         )
-        told = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts]
-        return f"{told[0].decode()}.{told[1].decode()}.{self.of(URL64, 43)}"
+        encoded = [
+            base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts
+        ]
+        return f"{encoded[0].decode()}.{encoded[1].decode()}.{self.of(URL64, 43)}"
 
     def armour(self, kind: str) -> str:
         body = self.base64(1190)

@@ -34,9 +34,9 @@ from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.exporters.lossy.read_back import kept_tools
 from trace_store.frozen import replace
 from trace_store.ident import format_time
+from trace_store.importers.convert import storable_name
 from trace_store.importers.formats.atif import COPIED, PROVIDER, content_parts
 from trace_store.importers.json_records import compact
-from trace_store.importers.parts import storable_name
 from trace_store.objects.content import bytes_of
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.rendering import Repairs

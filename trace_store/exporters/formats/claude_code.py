@@ -189,10 +189,10 @@ class _Lines:
         results = draft.results
         rest = [part for part in draft.parts if not isinstance(part, ToolResult)]
         for index, result in enumerate(results):
-            told = [_block(result)]
+            content = [_block(result)]
             if index == len(results) - 1:
-                told += [_block(part) for part in rest]
-            more: Line = {"type": USER, "message": {"role": USER, "content": told}}
+                content += [_block(part) for part in rest]
+            more: Line = {"type": USER, "message": {"role": USER, "content": content}}
             caller = self._callers.get(result.call_id)
             if caller is not None:
                 more["sourceToolAssistantUUID"] = caller

@@ -103,10 +103,10 @@ def _fit(session: ExportSession) -> list[Draft]:
         if draft.role == ASSISTANT:
             model = draft.model = draft.model or model
     block = _compacted(drafts, session)
-    told: list[Usage] = []
+    reports: list[Usage] = []
     for number, draft in enumerate(drafts):
         draft.summary = number < block
-        draft.usage = None if draft.summary else _fit_usage(draft.usage, told)
+        draft.usage = None if draft.summary else _fit_usage(draft.usage, reports)
     return drafts
 
 
@@ -174,14 +174,16 @@ def _is_from_agent(draft: Draft, session: ExportSession) -> bool:
     return by_name and not _is_item(draft.parts[0])
 
 
-def _fit_usage(usage: Usage | None, told: list[Usage]) -> Usage | None:
+def _fit_usage(usage: Usage | None, reports: list[Usage]) -> Usage | None:
     """Return a usage report as a reader gets it; unchanged totals give none."""
     if usage is None:
         return None
     read = normalise_usage(_usage_of(usage))
-    if told and not (read.input_total or read.output_total or read.cache_read or read.cache_write):
+    if reports and not (
+        read.input_total or read.output_total or read.cache_read or read.cache_write
+    ):
         return None
-    told.append(read)
+    reports.append(read)
     return read
 
 
@@ -210,9 +212,9 @@ def _compacted(drafts: Sequence[Draft], session: ExportSession) -> int:
     block = drafts[:count]
     items = [item for draft in block for item in _items(draft, ())]
     model = next((draft.model for draft in block if draft.role == ASSISTANT), "")
-    told = [(m.role, m.parts, m.model, m.id, m.name) for m in messages_of(items, model)]
+    as_read = [(m.role, m.parts, m.model, m.id, m.name) for m in messages_of(items, model)]
     held = [(d.role, d.parts, d.model, d.id, d.name) for d in block]
-    return count if told == held else 0
+    return count if as_read == held else 0
 
 
 def _items(draft: Draft, text_calls: Collection[str]) -> list[Record]:
@@ -298,8 +300,8 @@ class _Records:
         if model:
             yield self._context(block[0], model)
         history = [item for draft in block for item in _items(draft, self._text_calls)]
-        told = {"message": "", "replacement_history": history}
-        yield _record(block[0].time, "compacted", told)
+        payload = {"message": "", "replacement_history": history}
+        yield _record(block[0].time, "compacted", payload)
         yield _record(block[0].time, "event_msg", {"type": "context_compacted"})
         self._open = False
 
@@ -319,7 +321,7 @@ class _Records:
         self._turn = self._turn or coerce.timed_uuid(draft.time, self._facts.session, where)
         self._model = model
         self._open = False
-        told = {
+        payload = {
             "turn_id": self._turn,
             "cwd": self._facts.cwd,
             "approval_policy": "on-request",
@@ -327,13 +329,13 @@ class _Records:
             "model": model,
             "summary": "auto",
         }
-        return _record(draft.time, "turn_context", told)
+        return _record(draft.time, "turn_context", payload)
 
     def _asked(self, draft: Draft) -> Iterator[Record]:
         texts = [part.text for part in draft.parts if isinstance(part, Text)]
         images = [_data_url(part) for part in draft.parts if isinstance(part, Image)]
-        told = {"type": "user_message", "message": "\n".join(texts), "images": images}
-        yield _record(draft.time, "event_msg", {**told, "local_images": [], "text_elements": []})
+        payload = {"type": "user_message", "message": "\n".join(texts), "images": images}
+        yield _record(draft.time, "event_msg", {**payload, "local_images": [], "text_elements": []})
 
     def _count(self, time: int, usage: Usage) -> Record:
         last = _usage_of(usage)
@@ -343,16 +345,16 @@ class _Records:
             "last_token_usage": last,
             "model_context_window": None,
         }
-        told = {"type": "token_count", "info": info, "rate_limits": None}
-        return _record(time, "event_msg", told)
+        payload = {"type": "token_count", "info": info, "rate_limits": None}
+        return _record(time, "event_msg", payload)
 
 
 def _events(time: int, item: Record) -> Iterator[Record]:
     """Yield the events that show a model's item to the user."""
     if item["type"] == "message":
         texts = [block["text"] for block in item["content"] if "text" in block]
-        told = {"type": "agent_message", "message": "".join(texts), "phase": item.get("phase")}
-        yield _record(time, "event_msg", told)
+        payload = {"type": "agent_message", "message": "".join(texts), "phase": item.get("phase")}
+        yield _record(time, "event_msg", payload)
     elif item["type"] == "reasoning":
         for block in item["summary"]:
             yield _record(time, "event_msg", {"type": "agent_reasoning", "text": block["text"]})

@@ -194,8 +194,8 @@ def _said(draft: Draft, results: dict[str, ToolResult]) -> Record:
 
 
 def _thought(part: Reasoning, time: int) -> Record:
-    told = _THOUGHT.fullmatch(part.text)
-    subject, description = told.groups() if told is not None else ("", part.text)
+    match = _THOUGHT.fullmatch(part.text)
+    subject, description = match.groups() if match is not None else ("", part.text)
     return {"subject": subject, "description": description, "timestamp": format_time(time)}
 
 

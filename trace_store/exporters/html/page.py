@@ -212,10 +212,10 @@ class IndexEntry:
 def index_page(entries: Iterable[IndexEntry]) -> Exported:
     """Return the index page, most recent session first."""
     ordered = sorted(entries, key=lambda each: -_end(each.session))
-    return Exported([chunk.encode() for chunk in _page(ordered)], (), FILE_NAME)
+    return Exported([chunk.encode() for chunk in _index_chunks(ordered)], (), FILE_NAME)
 
 
-def _page(entries: list[IndexEntry]) -> Iterator[str]:
+def _index_chunks(entries: list[IndexEntry]) -> Iterator[str]:
     title = count_noun(len(entries), "session")
     policy = f"{POLICY}; script-src 'sha256-{sha256_base64(SCRIPT.encode())}'"
     yield f'<!doctype html>\n<html lang="en">\n{head(title, policy)}\n<body>\n'

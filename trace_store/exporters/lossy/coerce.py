@@ -15,7 +15,7 @@ from typing import Any
 
 from trace_store.exporters.contract import ExportSession, Facts, Turn
 from trace_store.exporters.lossy.drafts import Draft, Fit, apart, fit_parts, with_roles
-from trace_store.importers.parts import MAXIMUM_TIME, storable_name
+from trace_store.importers.convert import MAXIMUM_TIME, storable_name
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
 from trace_store.oid import digest
 from trace_store.providers.media import base64_image, web_url
@@ -110,8 +110,8 @@ def uuid(*words: str) -> str:
 
 def timed_uuid(time: int, *words: str) -> str:
     """Return an id that looks like a UUID starting with a time in milliseconds."""
-    told = min(max(time, 0), _MAXIMUM_TIMED).to_bytes(6, "big")
-    return _spelled(told + seed("uuid", *words)[6:], "7")
+    prefix = min(max(time, 0), _MAXIMUM_TIMED).to_bytes(6, "big")
+    return _spelled(prefix + seed("uuid", *words)[6:], "7")
 
 
 def word(prefix: str, length: int, *words: str) -> str:

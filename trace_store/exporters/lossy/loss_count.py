@@ -198,8 +198,8 @@ def _moved(drafts: Iterable[Draft]) -> int:
     return moved
 
 
-def _count_facts(known: Facts, told: Facts, losses: Losses) -> None:
+def _count_facts(known: Facts, exported: Facts, losses: Losses) -> None:
     for fact in fields(Facts):
         value = getattr(known, fact)
-        if value and getattr(told, fact) != value:
+        if value and getattr(exported, fact) != value:
             losses.add("session-fact", fact)

@@ -20,15 +20,7 @@ from typing import Any
 
 from trace_store.frozen import field, mutable
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage, Skip
-from trace_store.importers.input_files import Line
-from trace_store.importers.json_records import (
-    NOT_A_RECORD,
-    compact,
-    read_document,
-    records_of,
-    within,
-)
-from trace_store.importers.parts import (
+from trace_store.importers.convert import (
     MAXIMUM_PARTS,
     opaque,
     ref_component,
@@ -36,6 +28,14 @@ from trace_store.importers.parts import (
     time_of,
     tool_schemas,
     usage_counts,
+)
+from trace_store.importers.input_files import Line
+from trace_store.importers.json_records import (
+    NOT_A_RECORD,
+    compact,
+    read_document,
+    records_of,
+    within,
 )
 from trace_store.importers.sniff import OBJECT, file_shape
 from trace_store.importers.turn_plan import TurnFormat

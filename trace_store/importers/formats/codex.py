@@ -26,8 +26,14 @@ from trace_store.environment import Environment
 from trace_store.errors import InvalidInputError
 from trace_store.files import Disk
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage
+from trace_store.importers.convert import (
+    opaque,
+    ref_component,
+    storable_name,
+    time_of,
+    usage_counts,
+)
 from trace_store.importers.input_files import files_in
-from trace_store.importers.parts import opaque, ref_component, storable_name, time_of, usage_counts
 from trace_store.importers.sniff import first_records, is_below, read_head
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Compaction, DocumentReader, Event, Rewind, Turn, UsageReport

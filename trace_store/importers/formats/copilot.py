@@ -13,9 +13,7 @@ from typing import Any
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.input_files import files_in
-from trace_store.importers.json_records import compact
-from trace_store.importers.parts import (
+from trace_store.importers.convert import (
     image_of_data,
     opaque,
     ref_component,
@@ -23,6 +21,8 @@ from trace_store.importers.parts import (
     text_parts,
     time_of,
 )
+from trace_store.importers.input_files import files_in
+from trace_store.importers.json_records import compact
 from trace_store.importers.sniff import first_records, is_below, read_head
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import (

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.contract import PlannedMessage
+from trace_store.importers.convert import storable_name, time_of
 from trace_store.importers.formats.claude_code import project_name
 from trace_store.importers.formats.claude_code.records import content_parts
 from trace_store.importers.input_files import files_in
-from trace_store.importers.parts import storable_name, time_of
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import ToolResult

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from trace_store.importers.contract import PlannedMessage
+from trace_store.importers.convert import opaque, storable_name, time_of
 from trace_store.importers.json_records import compact
-from trace_store.importers.parts import opaque, storable_name, time_of
 from trace_store.importers.sniff import first_records
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader

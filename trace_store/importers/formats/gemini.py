@@ -25,9 +25,9 @@ from trace_store.errors import InvalidInputError, StorageError
 from trace_store.files import Disk, read_file
 from trace_store.frozen import field, value
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage
+from trace_store.importers.convert import opaque, storable_name, time_of, usage_counts
 from trace_store.importers.input_files import files_in
 from trace_store.importers.json_records import compact
-from trace_store.importers.parts import opaque, storable_name, time_of, usage_counts
 from trace_store.importers.sniff import first_records, is_below
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import (

@@ -12,11 +12,7 @@ from typing import Any
 
 from trace_store.errors import InvalidInputError
 from trace_store.importers.contract import Skip
-from trace_store.importers.formats.chats.reader import NO_FIELDS, message_of, response_fields
-from trace_store.importers.formats.swe_agent import RUN_KEY, model_of, run_facts
-from trace_store.importers.input_files import Line
-from trace_store.importers.json_records import ROOT
-from trace_store.importers.parts import (
+from trace_store.importers.convert import (
     is_storable,
     planned_message,
     speaker,
@@ -24,6 +20,10 @@ from trace_store.importers.parts import (
     time_of,
     usage_counts,
 )
+from trace_store.importers.formats.chats.reader import NO_FIELDS, message_of, response_fields
+from trace_store.importers.formats.swe_agent import RUN_KEY, model_of, run_facts
+from trace_store.importers.input_files import Line
+from trace_store.importers.json_records import ROOT
 from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Turn

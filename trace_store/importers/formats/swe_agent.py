@@ -19,8 +19,7 @@ from typing import Any
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.contract import PlannedMessage, Skip
-from trace_store.importers.input_files import Line, files_in
-from trace_store.importers.parts import (
+from trace_store.importers.convert import (
     chat_message,
     planned_message,
     ref_component,
@@ -28,6 +27,7 @@ from trace_store.importers.parts import (
     storable_name,
     text_parts,
 )
+from trace_store.importers.input_files import Line, files_in
 from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Switch, Turn

@@ -15,9 +15,9 @@ from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.history.summary import EVENT_KEY
 from trace_store.importers.contract import Skip
+from trace_store.importers.convert import storable_name, time_of
 from trace_store.importers.input_files import Line, files_in
 from trace_store.importers.json_records import NOT_A_RECORD, Document, read_document, within
-from trace_store.importers.parts import storable_name, time_of
 from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader

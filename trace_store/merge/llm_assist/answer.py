@@ -4,7 +4,7 @@
      "summaries": [{"messages": ["ab12….0", "ab12….1"], "role": "assistant", "text": "…", "why": "…"}],
      "conclusion": {"role": "assistant", "text": "…", "sources": ["ab12….0"]}}
 
-All faults are collected, so that the model can be told about them at once. Only messages that are newer than the base
+All faults are collected, so that the model learns about them at once. Only messages that are newer than the base
 and were shown in full may be replaced, but not pinned ones, instructions, or a call without its result.
 """
 
@@ -78,12 +78,12 @@ def parse_answer(answer: str, question: ModelRequest) -> ModelAnswer:
             that must be kept; `faults` lists the problems.
     """
     reading = _AnswerParser(question)
-    told = object_in(answer)
-    if told is None:
+    fields = object_in(answer)
+    if fields is None:
         raise unusable_error(["it contains no JSON object"])
-    resolutions, reasons = reading.conflicts(told)
-    summaries = reading.summaries(told)
-    conclusion = reading.conclusion(told.get("conclusion"))
+    resolutions, reasons = reading.conflicts(fields)
+    summaries = reading.summaries(fields)
+    conclusion = reading.conclusion(fields.get("conclusion"))
     if reading.faults:
         raise unusable_error(reading.faults)
     return ModelAnswer(resolutions, reasons, summaries, conclusion)
@@ -99,8 +99,8 @@ class _AnswerParser:
     def fault(self, what: str) -> None:
         self.faults.append(what)
 
-    def items(self, told: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-        found = told.get(name) or []
+    def items(self, answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+        found = answer.get(name) or []
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
             self.fault(f"{name} is not a list of objects")
             return []
@@ -120,11 +120,11 @@ class _AnswerParser:
             return ""
         return found
 
-    def conflicts(self, told: Mapping[str, Any]) -> tuple[dict[str, Resolution], dict[str, str]]:
+    def conflicts(self, answer: Mapping[str, Any]) -> tuple[dict[str, Resolution], dict[str, str]]:
         resolutions: dict[str, Resolution] = {}
         reasons: dict[str, str] = {}
         open_ = self._question.conflicts
-        for fields in self.items(told, "conflicts"):
+        for fields in self.items(answer, "conflicts"):
             number = fields.get("number")
             if type(number) is not int or not 1 <= number <= len(open_):
                 self.fault(f"there is no conflict {str(number)[:20]}")
@@ -141,16 +141,16 @@ class _AnswerParser:
                 self._check_kept([each.address for each in _all_entries(conflict)], text, where)
             resolutions[conflict.key] = Resolution(take, text)
             reasons[conflict.key] = self.text(fields, "why", where, empty=True)[:MAXIMUM_WHY]
-        told_well = not self.faults  # a conflict with a fault is not also reported as open
+        is_valid = not self.faults  # a conflict with a fault is not also reported as open
         for number, conflict in enumerate(open_, 1):
-            if conflict.key not in resolutions and told_well:
+            if conflict.key not in resolutions and is_valid:
                 self.fault(f"conflict {number} is left open")
         return resolutions, reasons
 
-    def summaries(self, told: Mapping[str, Any]) -> tuple[WrittenMessage, ...]:
+    def summaries(self, answer: Mapping[str, Any]) -> tuple[WrittenMessage, ...]:
         found: list[WrittenMessage] = []
         taken: set[Address] = set()
-        for number, fields in enumerate(self.items(told, "summaries"), 1):
+        for number, fields in enumerate(self.items(answer, "summaries"), 1):
             where = f"summary {number}"
             targets = self._addresses(fields.get("messages"), where)
             if not targets:
@@ -189,12 +189,12 @@ class _AnswerParser:
             return ROLES[0]
         return str(role)
 
-    def _addresses(self, told: Any, where: str) -> tuple[Address, ...]:
-        if not isinstance(told, list) or len(told) > MAXIMUM_ITEMS:
+    def _addresses(self, names: Any, where: str) -> tuple[Address, ...]:
+        if not isinstance(names, list) or len(names) > MAXIMUM_ITEMS:
             self.fault(f"{where} lists no messages")
             return ()
         found: dict[Address, None] = {}
-        for name in told:
+        for name in names:
             address = self._question.addresses.get(name) if isinstance(name, str) else None
             if address is None:
                 self.fault(f"{where} names {str(name)[:40]!r}, which was not shown")

@@ -147,8 +147,8 @@ def _parse(answer: str, known: Mapping[str, Address]) -> tuple[MeaningWarning, .
     Raises:
         ModelNonsenseError: it has faults.
     """
-    told = object_in(answer)
-    items = None if told is None else told.get("warnings")
+    fields = object_in(answer)
+    items = None if fields is None else fields.get("warnings")
     if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
         raise unusable_error(["it contains no JSON object with a list of warnings"])
     if len(items) > MAXIMUM_WARNINGS:

@@ -17,6 +17,17 @@ from typing import Any
 from trace_store.errors import InvalidInputError
 from trace_store.frozen import replace, value
 from trace_store.importers.contract import Skip
+from trace_store.importers.convert import (
+    chat_message,
+    planned_message,
+    speaker,
+    storable_name,
+    time_of,
+    tool_schemas,
+    try_parse,
+    unreadable_message,
+    usage_counts,
+)
 from trace_store.importers.formats.chats.shapes import (
     ANSWER_KEYS,
     GEMINI,
@@ -34,17 +45,6 @@ from trace_store.importers.formats.chats.shapes import (
 )
 from trace_store.importers.input_files import Line, read_lines
 from trace_store.importers.json_records import ROOT, Document, read_document, records_of, within
-from trace_store.importers.parts import (
-    chat_message,
-    planned_message,
-    speaker,
-    storable_name,
-    time_of,
-    tool_schemas,
-    try_parse,
-    unreadable_message,
-    usage_counts,
-)
 from trace_store.importers.turns import Event, Switch, Turn, TurnReader
 from trace_store.objects import operations as ops
 from trace_store.objects.content import bytes_of

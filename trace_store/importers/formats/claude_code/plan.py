@@ -29,6 +29,13 @@ from trace_store.importers.contract import (
     PlannedThread,
     Skip,
 )
+from trace_store.importers.convert import (
+    author_of,
+    ref_component,
+    short_id,
+    storable_name,
+    time_of_text,
+)
 from trace_store.importers.formats.claude_code import threads as groups_
 from trace_store.importers.formats.claude_code.records import (
     API_LINE,
@@ -60,13 +67,6 @@ from trace_store.importers.formats.claude_code.threads import (
 )
 from trace_store.importers.input_files import Line, ReadAt, line_at
 from trace_store.importers.json_records import records_of
-from trace_store.importers.parts import (
-    author_of,
-    ref_component,
-    short_id,
-    storable_name,
-    time_of_text,
-)
 from trace_store.objects.parts import ToolResult
 from trace_store.oid import digest
 from trace_store.transcripts.sources import Record

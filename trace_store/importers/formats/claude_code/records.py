@@ -11,8 +11,8 @@ import binascii
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
+from trace_store.importers.convert import opaque, storable_name, usage_counts
 from trace_store.importers.json_records import compact
-from trace_store.importers.parts import opaque, storable_name, usage_counts
 from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.transcripts.sources import Record
 

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 from trace_store.frozen import field, mutable
 from trace_store.importers.contract import Place, PlannedCommit, PlannedMessage, PlannedThread
+from trace_store.importers.convert import author_of, ref_component, short_id, storable_name
 from trace_store.importers.formats.claude_code.records import (
     AUTHOR,
     is_harness_text,
     is_prompt,
     observed_usage,
 )
-from trace_store.importers.parts import author_of, ref_component, short_id, storable_name
 from trace_store.objects.parts import Part, ToolCall, ToolResult
 from trace_store.transcripts.sources import Record
 

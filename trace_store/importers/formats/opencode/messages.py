@@ -14,8 +14,8 @@ from urllib.parse import unquote_to_bytes
 
 from trace_store.frozen import field, value
 from trace_store.importers.contract import PlannedMessage
+from trace_store.importers.convert import image_of_data, opaque, storable_name, usage_counts
 from trace_store.importers.json_records import compact
-from trace_store.importers.parts import image_of_data, opaque, storable_name, usage_counts
 from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolCall, ToolResult
 
 NAME = "opencode"
@@ -28,10 +28,10 @@ SUBTASK_TEXT = "The following tool was executed by the user"
 """Text sent in place of a delegation to another agent."""
 
 MAXIMUM_PARTS = 10_000
-"""Maximum parts of a message; a commit is limited."""
+"""Maximum number of parts in a message; a container in a commit has at most 65,536 elements."""
 
 _ABORTED = "MessageAbortedError"
-_TOLD_BY_TEXT = ("text/plain", "application/x-directory")
+_SHOWN_AS_TEXT = ("text/plain", "application/x-directory")
 _SIGNATURES = ("signature", "reasoningEncryptedContent", "thoughtSignature")
 
 Map = Mapping[str, Any]
@@ -81,7 +81,7 @@ def _of_user(parts: Sequence[Any]) -> MessageStep:
     numbers: list[int] = []
     typed = False
     for number, part in enumerate(parts):
-        said = tuple(_user_parts(part, told=has_file_text))
+        said = tuple(_user_parts(part, has_file_text=has_file_text))
         if said:
             shown += said
             numbers.append(number)
@@ -90,8 +90,8 @@ def _of_user(parts: Sequence[Any]) -> MessageStep:
     return MessageStep(messages, tuple(numbers), "user" if typed else "")
 
 
-def _user_parts(part: Any, *, told: bool) -> Iterator[Part]:
-    """Yield the parts that the model sees; `told`: synthetic text has the files' text."""
+def _user_parts(part: Any, *, has_file_text: bool) -> Iterator[Part]:
+    """Yield the parts that the model sees; `has_file_text`: synthetic text has the files' text."""
     kind = _type(part)
     if kind == "text" and not part.get("ignored"):
         yield from _text(part.get("text"))
@@ -99,9 +99,9 @@ def _user_parts(part: Any, *, told: bool) -> Iterator[Part]:
         yield Text(COMPACTED_TEXT)
     elif kind == "subtask":
         yield Text(SUBTASK_TEXT)
-    elif kind == "file" and part.get("mime") not in _TOLD_BY_TEXT:
+    elif kind == "file" and part.get("mime") not in _SHOWN_AS_TEXT:
         yield _file(part)
-    elif kind == "file" and not told:
+    elif kind == "file" and not has_file_text:
         yield from _text(_text_of_url(part.get("url")))
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trace_store.importers.contract import Skip
+from trace_store.importers.convert import time_of
 from trace_store.importers.input_files import Line
 from trace_store.importers.json_records import (
     CUT_SHORT,
@@ -23,7 +24,6 @@ from trace_store.importers.json_records import (
     record_of,
     scan,
 )
-from trace_store.importers.parts import time_of
 from trace_store.transcripts.sources import Record
 
 TABLES = ("session", "message", "part")

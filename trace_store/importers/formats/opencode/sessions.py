@@ -14,6 +14,7 @@ from typing import Any
 
 from trace_store.frozen import value
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage, Skip
+from trace_store.importers.convert import ref_component, storable_name, time_of
 from trace_store.importers.formats.opencode.messages import MessageStep, steps_of
 from trace_store.importers.formats.opencode.rows import (
     ROW,
@@ -29,7 +30,6 @@ from trace_store.importers.formats.opencode.rows import (
 )
 from trace_store.importers.input_files import Line
 from trace_store.importers.json_records import read_document, records_of
-from trace_store.importers.parts import ref_component, storable_name, time_of
 from trace_store.importers.turns import (
     Compaction,
     DocumentReader,

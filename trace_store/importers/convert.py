@@ -1,7 +1,7 @@
-"""Messages and parts shared by formats.
+"""Conversions that several import formats use: names, times, usage, parts, messages, branches and ref names.
 
-Invariant: pure, and never fails. Invalid names are dropped. What has no part of its own, or cannot be stored,
-becomes an opaque part that is sent to no provider.
+Invariant: malformed content never makes a parsing function fail. Invalid names are dropped. What has no part of its
+own, or cannot be stored, becomes an opaque part that is sent to no provider.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def author_of(agent: str, who: str) -> str:
 
 
 def storable_name(value: object) -> str:
-    """Return a name or id if a commit may hold it, else ""."""
+    """Return a name or id if it is text of at most 256 bytes in valid UTF-8, else ""."""
     if not isinstance(value, str):
         return ""
     try:
@@ -85,7 +85,10 @@ def usage_counts(usage: object, model: object = "") -> dict[str, int | str]:
 
 
 def time_of(value: object) -> int | None:
-    """Return an ISO time, or seconds or milliseconds, as milliseconds since the epoch."""
+    """Convert an ISO time, or a number of seconds or milliseconds, to milliseconds since the epoch.
+
+    None if it is not a time, or is later than the year 9999.
+    """
     if isinstance(value, str):
         return time_of_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
@@ -114,7 +117,7 @@ def _minute(text: str) -> int:
 
 
 def opaque(provider: str, value: Any) -> Opaque:
-    """Return a value without a part of its own as JSON."""
+    """Return an opaque part that holds a value as JSON."""
     return Opaque(provider, bytes_of(compact(value)))
 
 
@@ -124,7 +127,10 @@ def text_parts(*values: object) -> tuple[Text, ...]:
 
 
 def image_of_data(url: str) -> Image:
-    """Return the image of a URL; the bytes of a base64 data URL."""
+    """Return an image part for a URL.
+
+    A base64 data URL is decoded; any other URL is kept as text.
+    """
     head, comma, body = url.partition(",")
     if url.startswith("data:") and comma and head.endswith(";base64"):
         media = storable_name(head[5:].removesuffix(";base64"))
@@ -137,9 +143,13 @@ def image_of_data(url: str) -> Image:
 
 
 MAXIMUM_PARTS = 10_000
-"""Maximum parts of a message; a commit is limited, and no provider sends as many."""
+"""Maximum number of parts in a message.
+
+A container in a commit has at most 65,536 elements, and no provider sends this many parts.
+"""
 
 _LEVELS_OF_A_COMMIT = 8
+"""Containers around a stored message. Nested results are encoded at this depth, to see if they exceed MAXIMUM_DEPTH."""
 _SOME_ID = ObjectId(bytes(OID_BYTES))
 
 
@@ -262,8 +272,8 @@ AGENTS = "agents"
 def branch_of(store: Store, folder: str) -> str:
     """Return the branch of a session or subagent.
 
-    This is the branch with its name. After a rename it is the branch with the session's last commit and the fewest
-    commits since. If there is none, it is the session's name.
+    Return `refs/heads/sessions/<folder>` if it exists. If it was renamed, return the branch that contains the session's
+    last commit; of several, the one with the fewest later commits. If no branch has it, return the original name.
 
     Args:
         store: the repository.
@@ -312,9 +322,9 @@ def _parse_folder(folder: str) -> tuple[str, str, str] | None:
 
 
 def _last_commit(store: Store, folder: str) -> ObjectId | None:
-    """Return the newest commit of a session's main branch with a source file.
+    """Return the newest commit that a session's archived source files refer to; None if no file is archived.
 
-    None if there is no file.
+    Commits outside the session's side branches are preferred.
     """
     place = f"{FILES}{folder}/"
     commits: list[ObjectId] = []
@@ -329,7 +339,7 @@ def _last_commit(store: Store, folder: str) -> ObjectId | None:
 
 
 def _last_of_file(store: Store, tip: ObjectId) -> list[ObjectId]:
-    """Return the commits of the last segment that has any, latest first."""
+    """Return the commits that the last non-empty segment of a source file refers to, newest first."""
     try:
         segments = segments_of(tip, store.objects.read)
     except (NotFoundError, FormatError):
@@ -377,7 +387,8 @@ def ref_component(text: str) -> str:
 
 def distinct_component(text: str) -> str:
     """Return an id as a unique component, also on case-insensitive file systems."""
-    # The hash keeps ids apart that differ only in removed characters.
+    # The hash distinguishes ids that become equal when characters are replaced or cut, or that
+    # differ only in case.
     clean = "".join(c if c in _GOOD else "-" for c in text)
     kept = clean.replace(".", "-").strip("-")[: MAXIMUM_CHARACTERS // 2].rstrip("-")
     return f"{kept or 'id'}-{digest(bytes_of(text)).hex()[:12]}"
