@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trace_store.history.draft import CommitResult, Draft
     from trace_store.ident import Clock, FixedClock, SystemClock
     from trace_store.merge.conflicts import Conflict, Resolution
+    from trace_store.merge.todo import Step, Todo
     from trace_store.objects.commit import Commit, Tag
     from trace_store.objects.message import Message
     from trace_store.objects.parts import Data, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -60,10 +61,12 @@ __all__ = [
     "Reasoning",
     "Repo",
     "Resolution",
+    "Step",
     "Store",
     "SystemClock",
     "Tag",
     "Text",
+    "Todo",
     "ToolCall",
     "ToolResult",
     "TraceError",
@@ -90,10 +93,12 @@ _HOMES = {
     "records": "repo",
     "Repo": "repo.repository",
     "Resolution": "merge.conflicts",
+    "Step": "merge.todo",
     "Store": "store.handle",
     "SystemClock": "ident",
     "Tag": "objects.commit",
     "Text": "objects.parts",
+    "Todo": "merge.todo",
     "ToolCall": "objects.parts",
     "ToolResult": "objects.parts",
     "TraceError": "errors",
