@@ -148,8 +148,9 @@ class Loader:
                 current, added = commit, [m for _, m in added_messages(decoded, commit)]
             if number >= len(added):
                 break
-            parts = resolve_calls(added[number]["parts"], commit)
-            found.append({**added[number], "parts": parts})
+            message = added[number]
+            parts = resolve_calls(message["parts"], commit)
+            found.append(message if parts is message["parts"] else {**message, "parts": parts})
         self._decoded = current, added
         return found
 

@@ -58,7 +58,7 @@ KEY_BYTES = 92
 """Address, home and place, the first fields of a record: `Entry.key`."""
 PREFIX_START_BYTES = 4
 SEEN_BYTES = 8
-_ROLE_AT = 94
+_ROLE_AT, _KIND_AT = 94, 95
 NO_COMMIT = bytes(16)
 START = bytes(32)
 """The prefix hash before the first message."""
@@ -274,12 +274,25 @@ def home_at(block: bytes, at: int) -> bytes:
     return block[at + 20 : at + 52]
 
 
+def address_at(block: bytes, at: int) -> Address:
+    """Return the address of a record's message."""
+    return Address(block[at : at + 16], int.from_bytes(block[at + 16 : at + 20], "little"))
+
+
 def role_at(block: bytes, at: int) -> str:
     """Return the role of a record; errors as in `MessageRecord.unpack`."""
     role = block[at + _ROLE_AT]
     if role >= len(ROLES):
         raise errors.CorruptIndexError("an index record is damaged")
     return ROLES[role]
+
+
+def kind_at(block: bytes, at: int) -> str:
+    """Return the kind of a record, FREEFORM for a custom one; errors as in `MessageRecord.unpack`."""
+    kind = block[at + _KIND_AT]
+    if kind >= len(KINDS):
+        raise errors.CorruptIndexError("an index record is damaged")
+    return KINDS[kind]
 
 
 def hash_starts_at(block: bytes, at: int) -> tuple[bytes, bytes]:

@@ -16,7 +16,9 @@ from trace_store.context.compile_index import (
     IndexView,
     MessageRecord,
     TokenRecord,
+    address_at,
     flags_at,
+    kind_at,
     ordinal_at,
     priority_of,
     role_at,
@@ -145,7 +147,7 @@ class CompiledMessage:
     @property
     def kind(self) -> str:
         """The kind."""
-        kind = self.record.kind  # the index stores custom kinds as "freeform"
+        kind = kind_at(self._block, self._at)  # the index stores custom kinds as "freeform"
         return kind if kind != FREEFORM else kind_of(self.stored) or FREEFORM
 
     @property
@@ -161,7 +163,7 @@ class CompiledMessage:
     @property
     def address(self) -> Address:
         """The message's address."""
-        return self.record.address
+        return address_at(self._block, self._at)
 
     @property
     def labels(self) -> frozenset[str]:

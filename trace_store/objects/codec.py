@@ -175,10 +175,12 @@ def decode(data: bytes) -> list[Any]:
         raise errors.CorruptObjectError(
             f"the object has more than {MAXIMUM_TOTAL_ELEMENTS:,} elements"
         )
-    value = unpack_plain(data)
+    small = _unpack_small(data)  # which is checked: no floats, keys of text, few levels
+    value = _unpack_large(data) if small is None else small
     if not isinstance(value, list) or not value or not isinstance(value[0], str):
         raise errors.CorruptObjectError("not an object: the first element is not a kind")
-    _check_nested(value)
+    if small is None:
+        _check_nested(value)
     return value
 
 
@@ -224,11 +226,21 @@ def unpack_plain(data: bytes) -> Any:
     Raises:
         CorruptObjectError: the bytes are not msgpack, or exceed a limit.
     """
-    if "msgpack" not in sys.modules:
-        try:
-            return mini_msgpack.unpack(data)
-        except mini_msgpack.UnsureError:
-            pass
+    small = _unpack_small(data)
+    return _unpack_large(data) if small is None else small
+
+
+def _unpack_small(data: bytes) -> Any:
+    """Return what short data holds, without an import of msgpack; None if msgpack must decode it."""
+    if "msgpack" in sys.modules:
+        return None
+    try:
+        return mini_msgpack.unpack(data)
+    except mini_msgpack.UnsureError:
+        return None
+
+
+def _unpack_large(data: bytes) -> Any:
     import msgpack
 
     try:
