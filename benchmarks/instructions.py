@@ -40,7 +40,11 @@ class Subject:
         self._python = python
         self._folder = folder
         self._environment = {
-            **{name: each for name, each in os.environ.items() if not name.startswith("TRACE_")},
+            **{
+                name: each
+                for name, each in os.environ.items()
+                if not name.startswith(("TRACE_", "PYTHON"))
+            },
             "HOME": str(folder),
             "PYTHONHASHSEED": "0",
             "TRACE_AUTHOR": "ada",

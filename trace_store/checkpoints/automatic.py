@@ -17,7 +17,7 @@ from trace_store.frozen import value
 from trace_store.ident import format_time
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import Message, load_message, load_parts
-from trace_store.objects.operations import added_messages
+from trace_store.objects.operations import stored_messages
 from trace_store.objects.parts import Text, ToolCall, ToolResult
 from trace_store.oid import ObjectId
 from trace_store.ref_names import AUTOMATIC
@@ -163,7 +163,7 @@ def _read_new(store: Store, oid: ObjectId) -> _NewCommit:
     read = store.objects.read
     commit = read_commit(oid, read)
     messages = []
-    for _, stored in added_messages(commit, oid):
+    for stored in stored_messages(commit):
         wanted = _PROMPT_PARTS if stored["role"] == "user" else _TOOL_PARTS
         if parts := [part for part in stored["parts"] if part["type"] in wanted]:
             messages.append(Message(stored["role"], load_parts(parts, read)))
@@ -239,7 +239,7 @@ class _ToolMilestones:
     def _earlier_call(self, id: str) -> ToolCall | None:
         """Return the last call with an id in the commits before the new ones, read only as far as needed."""
         while id not in self._earlier and (step := next(self._before, None)) is not None:
-            for _, stored in added_messages(step[1], step[0]):
+            for stored in stored_messages(step[1]):
                 for part in stored["parts"]:
                     if part["type"] == ToolCall.type:
                         self._earlier.setdefault(part["id"], part)
@@ -270,7 +270,7 @@ class _Topics:
         if len(words) < _TOPIC_WORDS:
             return False
         while len(self._prompts) < _TOPIC_PROMPTS and (step := next(self._before, None)):
-            added = [message for _, message in added_messages(step[1], step[0])]
+            added = stored_messages(step[1])
             self._prompts[:0] = [
                 load_message(each, self._read).text[:_TOPIC_CHARACTERS]
                 for each in added
@@ -295,7 +295,7 @@ def _estimate(contexts: ContextCompiler, tip: ObjectId) -> tuple[int, int]:
     contexts = contexts.on(contexts.store, tokenizer.get_tokenizer(tokenizer.HEURISTIC_ENCODING))
     is_head = contexts.store.refs.head().oid == tip  # which has an index
     compiled = contexts.compile("HEAD" if is_head else tip)
-    added = len([*added_messages(contexts.read_commit(tip), tip)])
+    added = len(stored_messages(contexts.read_commit(tip)))
     counts = compiled.message_tokens(max(0, len(compiled) - added))
     return compiled.token_count, sum(total for total, _ in counts)
 

@@ -31,7 +31,7 @@ from trace_store.objects.address import resolve_calls
 from trace_store.objects.codec import links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts, part_blobs
-from trace_store.objects.operations import added_messages
+from trace_store.objects.operations import stored_messages
 from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
@@ -145,7 +145,7 @@ class Loader:
         for _, commit, number in wanted:
             if commit != current:
                 decoded = Commit.decode(next(commits))
-                current, added = commit, [m for _, m in added_messages(decoded, commit)]
+                current, added = commit, stored_messages(decoded)
             if number >= len(added):
                 break
             message = added[number]
@@ -206,7 +206,7 @@ def _objects(
         if commit != current:
             current = commit
             data = next(commits)
-            added = [message for _, message in added_messages(Commit.decode(data), commit)]
+            added = stored_messages(Commit.decode(data))
             if steps or commit != before:
                 written = (data,)
         if number >= len(added):

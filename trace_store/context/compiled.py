@@ -194,17 +194,17 @@ class CompiledMessage:
     @property
     def name(self) -> str:
         """The speaker's name, or ""."""
-        return self._content()[0]
+        return (self._said or self._content())[0]
 
     @property
     def model(self) -> str:
         """The model that wrote it, or ""."""
-        return self._content()[1]
+        return (self._said or self._content())[1]
 
     @property
     def id(self) -> str:
         """The provider's id, or ""."""
-        return self._content()[2]
+        return (self._said or self._content())[2]
 
     @property
     def parts(self) -> tuple[Part, ...]:

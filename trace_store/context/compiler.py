@@ -29,11 +29,10 @@ from trace_store.context.content import one_line
 from trace_store.context.tokens.models import TokenCounting
 from trace_store.context.tokens.tokenizer import estimate_from_bytes
 from trace_store.frozen import replace, value
-from trace_store.objects.address import HERE
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.message import Message
-from trace_store.objects.operations import LEAVES_CONTEXT, added_messages
+from trace_store.objects.operations import LEAVES_CONTEXT, stored_messages
 from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
 
@@ -192,7 +191,7 @@ class ContextCompiler:
         """Return the tokens of the messages that a commit adds, in the repository's encoding."""
         if isinstance(commit, bytes):
             commit = self.read_commit(commit)
-        return sum(self.weigh([message for _, message in added_messages(commit, HERE)]))
+        return sum(self.weigh(stored_messages(commit)))
 
     def weigh(self, messages: Iterable[Mapping[str, Any]]) -> list[int]:
         """Return the tokens of each of some stored messages, in the repository's encoding."""

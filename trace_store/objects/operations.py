@@ -246,12 +246,17 @@ def added_by(commit: Commit) -> int:
 
 def added_messages(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Stored]]:
     """Yield (address, stored message) of the messages that a commit adds, in order."""
-    number = 0
+    for number, message in enumerate(stored_messages(commit)):
+        yield address_of(message, oid, number), message
+
+
+def stored_messages(commit: Commit) -> list[Stored]:
+    """Return the messages that a commit adds, in order and in stored form."""
+    found: list[Stored] = []
     for operation in commit.operations:
         if operation.name in ADDS_MESSAGES:
-            for message in operation.fields["messages"]:
-                yield address_of(message, oid, number), message
-                number += 1
+            found += operation.fields["messages"]
+    return found
 
 
 def address_of(message: Stored, oid: bytes, number: int) -> Address:

@@ -77,7 +77,7 @@ def _message(message: Renderable, number: int, reasoning: bool) -> str:
             lines.append(part.text)
         elif reasoning or not isinstance(part, Reasoning):
             lines += _part(part)
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+    return "".join([line if line.endswith("\n") else f"{line}\n" for line in lines])
 
 
 def _part(part: Part) -> list[str]:

@@ -30,7 +30,7 @@ TORN = "root-file-changed"
 TO_BE_ERASED = "purged-object-present"
 """So it is while a purge is on its way; afterwards it is looked for in every file."""
 
-KEPT = ("reissued", "upstreams", "bisect", "stopped", "ORIG_HEAD")
+KEPT = ("reissued", "upstreams", "bisect", "stopped", "ORIG_HEAD", "todo")
 """Files in `local/` that cannot be rebuilt."""
 
 Tips = tuple[tuple[str, tuple[str | ObjectId, ...]], ...]

@@ -22,6 +22,8 @@ from trace_store.maintenance.gc import prune
 from trace_store.maintenance.seal import seal
 from trace_store.merge.in_progress import Stop, write_stop
 from trace_store.odb.database import ObjectDatabase
+from trace_store.repo.handle import Handle
+from trace_store.repo.maintenance import Maintenance
 from trace_store.secrets.user_files import store_key, write_allowed
 from trace_store.store.handle import Store
 from trace_store.store.trust import trust
@@ -174,7 +176,7 @@ def own_files(recording: Recording) -> None:
 
 
 def local_files(recording: Recording) -> None:
-    """Write local state: ORIG_HEAD, upstreams, a bisection, and a merge in progress."""
+    """Write local state: ORIG_HEAD, upstreams, a bisection, a merge in progress, and a text kept for the user."""
     with recording.open() as store:
         tip = append(store, "first", durability="durable")
         recording.done("append")
@@ -190,3 +192,5 @@ def local_files(recording: Recording) -> None:
         recording.done("search")
         write_stop(store, Stop("merge", MAIN, tip, {"other": str(tip)}, {}, []))
         recording.done("stop")
+        Maintenance(Handle(store, "A", None, OWN, "")).keep_text("todo", "pick it")
+        recording.done("text")
