@@ -64,7 +64,7 @@ def test_a_compile_parses_the_one_new_commit_once(repo: Repo) -> None:
         return calls_of(lambda: repo.compile().messages[-1].text)
 
     calls = sorted((turn() for _ in range(9)), key=Counter.total)[4]
-    assert calls["Commit.decode"] == calls["decode"] == calls["unpack_plain"] == 1
+    assert calls["Commit.decode"] == calls["decode"] == calls["_unpack_small"] == 1
     assert calls.total() <= CALLS_OF_A_COMPILE, calls.most_common(10)
 
 
