@@ -106,7 +106,7 @@ def test_the_page_of_a_session_with_everything() -> None:
         *("Answer in one sentence.", "pinned", "#question", "compaction of 3 messages"),
         *("A message that was removed.", "removed", "skipped", "replaced"),
         *("I look at the *tags* first.", "git tag", "timeout", "1.5", "v1\nv2", "not JSON"),
-        *("12 bytes in the form of other", "1 tool schema", "Runs a command", "error"),
+        *("12 bytes in the format of other", "1 tool schema", "Runs a command", "error"),
     ):
         assert words in said, words
     (image,) = found.all("img")

@@ -249,10 +249,10 @@ def _contents(store: Store, selection: Selection) -> tuple[BundleHeader, bytes]:
     boundary = _Boundary(set(ancestors(selection.since, parents)))
     purged: set[bytes] = set()
 
-    def absent(oid: ObjectId, namer: ObjectId | None) -> None:
-        if oid not in store.objects.purged or namer is None:
-            why = f", linked from {namer}" if namer else ""
-            raise ObjectNotFoundError(f"missing object {oid}{why}", oid=oid, named_by=namer)
+    def absent(oid: ObjectId, referrer: ObjectId | None) -> None:
+        if oid not in store.objects.purged or referrer is None:
+            why = f", linked from {referrer}" if referrer else ""
+            raise ObjectNotFoundError(f"missing object {oid}{why}", oid=oid, named_by=referrer)
         purged.add(oid)
 
     oids = [oid for oid, _ in reachable(read, starts, hidden=boundary, absent=absent)]

@@ -1,7 +1,7 @@
 """Verification of bundles: every byte, object and link.
 
-Invariant: every import runs this first. An object may link to objects in the bundle and, if the bundle has
-prerequisites, to objects in the store.
+Invariant: an import publishes nothing until all checks have passed. An object may link to objects in the bundle and,
+if the bundle has prerequisites, to objects in the store.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class _Check:
             raise CorruptBundleError(
                 f"bundle has {len(self._present)} objects, expected {header.object_count}"
             )
-        for linked, namer in self._unresolved.items():
-            self._check_outside(linked, f"linked from {namer}", store)
+        for linked, referrer in self._unresolved.items():
+            self._check_outside(linked, f"linked from {referrer}", store)
         for ref in header.refs:
             for tip in ref.tips:
                 kind = self._kinds.get(tip)

@@ -263,7 +263,7 @@ class _Search:
         self, output: Output, reason: str, said: str, later: Output
     ) -> Iterator[Suggestion]:
         subject = output.action.subject[:60]
-        address = self.working.short(later.at)
+        address = self.working.short_address(later.at)
         text = f"[{subject} {said} {address}]"
         for found in self._shorten(output, reason, text, f"{subject} {said} {address}"):
             if reason != SUPERSEDED or later.action.kind == READ:
@@ -271,7 +271,7 @@ class _Search:
             yield found
 
     def _shorter(self, output: Output, reason: str, tokens: int, said: str) -> Iterator[Suggestion]:
-        text = shortened(output.text, tokens, self.working.short(output.at))
+        text = shortened(output.text, tokens, self.working.short_address(output.at))
         if text:
             yield from self._shorten(output, reason, text, f"{output.action.subject[:60]}: {said}")
 

@@ -207,14 +207,14 @@ class _Trim:
         for output, later, said in superseded(working.outputs):
             # After a change, the model may still need the earlier text.
             if self._may_change(output.at, old=later.action.kind != READ):
-                text = f"[{output.action.subject} {said} {working.short(later.at)}]"
+                text = f"[{output.action.subject} {said} {working.short_address(later.at)}]"
                 yield output.at, working.shorten_output(output, text)
 
     def _duplicates(self) -> Iterator[tuple[int, int]]:
         working = self.working
         for output, later in duplicates(working.outputs):
             if self._may_change(output.at, old=False):
-                text = f"[the same output as {working.short(later.at)}]"
+                text = f"[the same output as {working.short_address(later.at)}]"
                 yield output.at, working.shorten_output(output, text)
 
     # Shortening
@@ -233,7 +233,7 @@ class _Trim:
     def _shorten_output(self, output: Output, tokens: int) -> int:
         if self.reasons.get(output.at) in DEDUPLICATION:
             return 0
-        address = self.working.short(output.at)
+        address = self.working.short_address(output.at)
         code = output.outcome.exit_code
         text = shortened(output.text, tokens, address, "" if code is None else f"exit code {code}")
         return self.working.shorten_output(output, text) if text else 0
@@ -255,7 +255,7 @@ class _Trim:
         for at, message in enumerate(working.messages):
             if self._may_change(at) and working.tokens[at] and role in ("", message.role):
                 parts = working.current_parts(at)
-                made = [rewrite(part, working.short(at)) for part in parts]
+                made = [rewrite(part, working.short_address(at)) for part in parts]
                 kept = [part for part in made if part is not None]
                 if kept and kept != list(parts):
                     yield at, working.shorten(at, kept)
@@ -490,7 +490,7 @@ def note_text(working: WorkingContext, positions: Sequence[int]) -> str:
     said += [f"ran {_some(ran)}"] if ran else []
     what = f": {'; '.join(said)}" if said else ""
     count = f"{len(positions)} message{'' if len(positions) == 1 else 's'}"
-    return f"[{count} removed{what}. trace expand {working.short(positions[0])}]"
+    return f"[{count} removed{what}. trace expand {working.short_address(positions[0])}]"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -681,7 +681,7 @@ class WorkingContext:
         """Return the tokens of a message."""
         return self._context.plain([message]).message_tokens()[0][0]
 
-    def short(self, at: int) -> str:
+    def short_address(self, at: int) -> str:
         """Return the short address of a message."""
         address: Address = self.messages[at].address
         return address.short(8)

@@ -23,7 +23,7 @@ from trace_store.context.compile_index import (
     MessageRecord,
     home_at,
     ordinal_at,
-    unpack_places,
+    unpack_homes,
 )
 from trace_store.context.content import version_at
 from trace_store.gc_pause import paused
@@ -98,7 +98,7 @@ class Loader:
         """Return contents by offset, up to the first message that cannot be read."""
         found: dict[int, Said | None] = {}
         wanted: list[tuple[int, bytes, int]] = []
-        for n, (commit, number, flags, _) in enumerate(unpack_places(records)):
+        for n, (commit, number, flags, _) in enumerate(unpack_homes(records)):
             at = start + n * MESSAGE_BYTES
             if not flags & _UNUSUAL:
                 wanted.append((at, commit, number))
@@ -178,14 +178,14 @@ def object_stream(
     buffer: list[bytes] = []
     size = 0
     before = b""
-    for block, places in blocks:
+    for block, offsets in blocks:
         for data in _objects(block, before, read_data, purged):
             buffer.append(data)
             size += len(data)
             if size >= PIECE_BYTES:
                 yield b"".join(buffer)
                 buffer, size = [], 0
-        before = home_at(block, places[-1])
+        before = home_at(block, offsets[-1])
     if buffer:
         yield b"".join(buffer)
 
@@ -199,7 +199,7 @@ def _objects(
     steps: list[tuple[tuple[bytes, ...], int]] = []
     current = b""
     added: list[Mapping[str, Any]] = []
-    for at, (commit, number, flags, _) in enumerate(unpack_places(block)):
+    for at, (commit, number, flags, _) in enumerate(unpack_homes(block)):
         if flags & MARKER:
             continue
         written: tuple[bytes, ...] = ()
@@ -236,7 +236,7 @@ def _objects(
 def _commits_of(block: bytes) -> Iterator[bytes]:
     """Yield the commits to read, in order."""
     current = b""
-    for at, (commit, _, flags, _) in enumerate(unpack_places(block)):
+    for at, (commit, _, flags, _) in enumerate(unpack_homes(block)):
         if flags & MARKER:
             continue
         if commit != current:

@@ -53,7 +53,7 @@ MESSAGE_BYTES = _MESSAGE.size
 TOKENS_BYTES = _TOKENS.size
 ADDRESS_BYTES = 20
 OWN_SEEN_AT = 96
-"""Offset of the content hash in the own fields of a record: see `pack_own_fields`."""
+"""Offset of the content hash in the own fields of a record: see `pack_record`."""
 KEY_BYTES = 92
 """Address, home and place, the first fields of a record: `Entry.key`."""
 PREFIX_START_BYTES = 4
@@ -64,7 +64,8 @@ START = bytes(32)
 """The prefix hash before the first message."""
 
 MARKER = 1
-"""The record is not a message; it marks that the index reaches a commit, or where the tools were set."""
+"""The record is not a message. It stands for a commit: the one that the records reach, one that set the tools,
+or one that was measured earlier."""
 END = 2
 """The last record of a commit; the index is valid up to here."""
 GHOST = 4
@@ -133,8 +134,10 @@ class MessageRecord:
 
     Attributes:
         birth, number: the message's address; in a marker, 0 or the message count of a measured context.
-        home_commit, home_number: where the message is; in a marker, its commit.
-        place_commit, place_number: where its current version is.
+        home_commit, home_number: the commit that contains the message, as new or carried, and the message's number
+            among those that the commit adds; in a marker, its commit and 0.
+        place_commit, place_number: the commit that contains the current version, and the version's number among all
+            versions there.
         tools: 1 + the number of the record that set the current tools, or 0.
         prefix: the prefix hash up to here.
         seen: the hash of the model-visible content; in a marker, the prefix hash of a measured context.
@@ -207,21 +210,22 @@ class MessageRecord:
     @classmethod
     def unpack_from(cls, block: bytes | bytearray, at: int) -> MessageRecord:
         """Return a record of a block with verified checksums; raises as `unpack`."""
-        *places, role, kind, tools, prefix, seen, ordinal, measured, _ = _MESSAGE.unpack_from(
+        *first, role, kind, tools, prefix, seen, ordinal, measured, _ = _MESSAGE.unpack_from(
             block, at
         )
         if role >= len(ROLES) or kind >= len(KINDS):
             raise errors.CorruptIndexError("an index record is damaged")
         rest = (ROLES[role], KINDS[kind], tools, prefix, seen, ordinal, measured)
-        return cls(*(*places, *rest))
+        return cls(*(*first, *rest))
 
 
-def pack_own_fields(
+def pack_record(
     own_fields: bytes, flags: int, tools: int, prefix: bytes, ordinal: int, measured: int
 ) -> bytes:
-    """Return the bytes of a record from its own fields and from those that depend on earlier records.
+    """Return the bytes of a record.
 
-    Its own fields are the key, flags, role and kind, and the hash of the model-visible content.
+    `own_fields` are those that do not depend on earlier records: key, flags, role, kind and content hash. The argument
+    `flags` replaces the flags in them.
     """
     key, role_and_kind = own_fields[:KEY_BYTES], own_fields[94:96]
     seen = own_fields[OWN_SEEN_AT:]
@@ -239,7 +243,7 @@ def priority_of(flags: int) -> str:
 def by_key(block: bytes) -> dict[bytes, bytes]:
     """Return the message records in a checked block by their key: address, home and place."""
     found = {}
-    for at in message_places(block) if block else ():
+    for at in message_offsets(block) if block else ():
         found[block[at : at + KEY_BYTES]] = block[at : at + MESSAGE_BYTES]
     return found
 
@@ -295,7 +299,7 @@ def kind_at(block: bytes, at: int) -> str:
     return KINDS[kind]
 
 
-def hash_starts_at(block: bytes, at: int) -> tuple[bytes, bytes]:
+def short_hashes_at(block: bytes, at: int) -> tuple[bytes, bytes]:
     """Return the first bytes of a record's prefix hash and of its content hash."""
     prefix, seen = at + 100, at + 132
     return block[prefix : prefix + PREFIX_START_BYTES], block[seen : seen + SEEN_BYTES]
@@ -321,7 +325,7 @@ def find_message(block: bytes, address: tuple[bytes, int]) -> int | None:
     return None
 
 
-def unpack_places(block: bytes) -> Iterator[tuple[bytes, int, int, int]]:
+def unpack_homes(block: bytes) -> Iterator[tuple[bytes, int, int, int]]:
     """Yield (home commit, number there, flags, ordinal) of records with verified checksums."""
     return _HOME_FLAGS_ORDINAL.iter_unpack(block)
 
@@ -337,7 +341,7 @@ def check_records(block: bytes, size: int = MESSAGE_BYTES) -> None:
         raise errors.CorruptIndexError("an index record is damaged")
 
 
-def message_places(block: bytes) -> Sequence[int]:
+def message_offsets(block: bytes) -> Sequence[int]:
     """Return the offsets of the messages in a block of records.
 
     Raises:
@@ -365,7 +369,7 @@ class TokenRecord:
 
     Attributes:
         tokens: text, framing and estimated parts.
-        text: the counted part of it, without estimates.
+        text: the tokens of its counted text, without framing and estimates.
         total, text_total: the same for all messages up to here.
         prefix_start: the first 4 bytes of the prefix hash up to here; a mismatch shows that this record counts a
             different context.
@@ -491,8 +495,8 @@ class IndexView:
 
     def messages(self, start: int = 0, stop: int | None = None) -> Iterator[MessageRecord]:
         """Yield the message records at positions from `start` up to, not including, `stop`."""
-        for block, places in self.blocks(start, stop):
-            for at in places:
+        for block, offsets in self.blocks(start, stop):
+            for at in offsets:
                 yield MessageRecord.unpack_from(block, at)
 
     def comparable_records(self) -> Iterator[bytes]:
@@ -501,8 +505,8 @@ class IndexView:
         Raises:
             CorruptIndexError: a record is damaged.
         """
-        for block, places in self.blocks():
-            yield from [comparable_fields(block, at) for at in places]
+        for block, offsets in self.blocks():
+            yield from [comparable_fields(block, at) for at in offsets]
 
     def blocks(
         self, start: int = 0, stop: int | None = None
@@ -514,12 +518,12 @@ class IndexView:
         """
         done = start
         try:
-            for block, places in self._blocks(start, stop):
-                yield block, places
-                done += len(places)
+            for block, offsets in self._blocks(start, stop):
+                yield block, offsets
+                done += len(offsets)
             return
-        except GeneratorExit:  # the reader has enough; the next line would load the error classes
-            raise
+        except GeneratorExit:
+            raise  # the caller stopped early; the next `except` would import the error classes
         except errors.CorruptIndexError:
             if self.rebuild is None:
                 raise
@@ -579,11 +583,11 @@ class IndexView:
             if not count:
                 raise errors.CorruptIndexError("the index ends before its context does")
             block = self.opened.read(HEADER_BYTES + number * size, count * size)
-            places = message_places(block)
-            left -= len(places)
+            offsets = message_offsets(block)
+            left -= len(offsets)
             number += count
-            if places:
-                yield block, places
+            if offsets:
+                yield block, offsets
 
     def _find(self, address: tuple[bytes, int]) -> MessageRecord | None:
         size = MESSAGE_BYTES

@@ -309,9 +309,9 @@ class CompiledMessages(Sequence[CompiledMessage]):
     def _range(self, start: int, stop: int) -> Iterator[CompiledMessage]:
         # Messages of one iteration share their read-ahead; each iteration has its own.
         reading = Reading(self._source, self._view.tip)
-        for block, places in self._view.blocks(start, stop):
+        for block, offsets in self._view.blocks(start, stop):
             with paused:
-                messages = [CompiledMessage(reading, block, at) for at in places]
+                messages = [CompiledMessage(reading, block, at) for at in offsets]
             yield from messages
 
 

@@ -1,8 +1,8 @@
 """The fold, the only interpreter of operations: it computes the state at a commit.
 
 The context of a commit is the fold of operations along first parents. Entries are never dropped: a hidden message keeps
-its position, so that it can be restored. An operation may name any entry of its fold, and nothing else. Snapshots and
-compile indexes only cache its results.
+its position, so that it can be restored. The `target`, `targets` and `after` of an operation must be entries of the
+fold, which may be hidden. Snapshots and compile indexes only cache its results.
 
 A call and its results are a unit. They are hidden, skipped, pinned, replaced and moved together, and a message that
 joins a unit later takes over its state.
@@ -71,7 +71,8 @@ class Entry:
     Attributes:
         address: its id.
         message: its stored form as created; the current content is `parts`.
-        home: where the message is: (commit id, number among the messages that the commit adds).
+        home: (id of the commit that contains the message, as new or carried; number among the messages that the commit
+            adds).
         versions: its versions, oldest first; `current` is the index of the current one.
         hidden: "" if it is in the context, else REMOVED or REPLACED.
         ghost: whether a removed message leaves a short placeholder.
@@ -127,7 +128,7 @@ class Entry:
         for at, edit in enumerate(stored.get("edits", ()), 1):
             made.add_version(resolve_calls(edit, oid), (oid, version_number + at))
         made.current = stored.get("current", made.current)
-        made.versions[made.current]
+        made.versions[made.current]  # raises IndexError if there is no such version
         made.hidden = stored.get("hidden", "")
         made.ghost = bool(stored.get("ghost", False))
         made.priority = stored.get("priority", ops.NORMAL)
@@ -252,7 +253,7 @@ def is_as_created(stored: Stored) -> bool:
 
 
 def call_messages(parts: Parts) -> tuple[Address, ...]:
-    """Return the addresses that tool results name as the messages with their calls, without duplicates."""
+    """Return the addresses of the messages whose calls these tool results answer, without duplicates."""
     found = [Address(*part["call"]) for part in parts if part["type"] == RESULT and "call" in part]
     return tuple(dict.fromkeys(found)) if found else ()
 
@@ -468,7 +469,10 @@ class Fold:
         return [self._by_address[entry.address] for entry in found]
 
     def _position_of(self, entry: Entry) -> int:
-        """Return the position of an entry, looked for near the last one: most operations are in order."""
+        """Return the position of an entry.
+
+        The search starts near the position found last, because most operations come in order.
+        """
         try:
             self._last = self.entries.index(entry, max(0, self._last - _LOOK_BACK))
         except ValueError:

@@ -126,7 +126,7 @@ class Builder:
             self.tools = self.count
         elif flags & form.MEASURED_EARLIER:
             self.measured = self.count
-        self.data += form.pack_own_fields(
+        self.data += form.pack_record(
             own_fields, flags, self.tools, self._prefix, self._ordinal, self.measured
         )
 
@@ -204,15 +204,15 @@ def marker(commit: bytes, flags: int = 0, *, count: int = 0, prefix: bytes = _UN
 
 def _in_common(records: bytes, entries: Sequence[Entry]) -> tuple[int, int]:
     """Return the length of the common prefix of records and entries, in bytes and messages."""
-    places = form.message_places(records) if records else ()
+    offsets = form.message_offsets(records) if records else ()
     flags = _flags()
     number = 0
-    for at, entry in zip(places, entries, strict=False):
+    for at, entry in zip(offsets, entries, strict=False):
         said = form.flags_at(records, at) & ~form.END
         if said != flags[entry.state] or not records.startswith(entry.key, at):
             return at, number
         number += 1
-    return len(records) if number == len(places) else places[number], number
+    return len(records) if number == len(offsets) else offsets[number], number
 
 
 def _commit_of(records: bytes, number: int) -> bytes | None:

@@ -154,15 +154,15 @@ class TokenColumn:
         last = _read(opened, have - 1) if have else NOTHING
         new = (
             MessageRecord.unpack_from(block, at)
-            for block, places in view.blocks(have)
-            for at in places
-            if form.hash_starts_at(block, at)[1] not in known
+            for block, offsets in view.blocks(have)
+            for at in offsets
+            if form.short_hashes_at(block, at)[1] not in known
         )
         counts = count(new, max(view.message_count - have - len(known), 0))
         added = bytearray()
-        for block, places in view.blocks(have):
-            for at in places:
-                prefix_start, seen = form.hash_starts_at(block, at)
+        for block, offsets in view.blocks(have):
+            for at in offsets:
+                prefix_start, seen = form.short_hashes_at(block, at)
                 weight = known.get(seen)
                 if weight is None:
                     counted = next(counts)

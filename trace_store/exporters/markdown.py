@@ -197,7 +197,7 @@ class _Page:
             yield self._image(part)
         elif isinstance(part, Opaque):
             self._losses.add("opaque-part", f"in the form of {part.provider}")
-            yield f"*{len(part.data):,} bytes in the form of {self._line(part.provider)}*"
+            yield f"*{len(part.data):,} bytes in the format of {self._line(part.provider)}*"
 
     def _prose(self, text: str) -> Iterator[str]:
         for piece in split_prose(normalise_newlines(text)):

@@ -1,7 +1,8 @@
 """Conversions that several import formats use: names, times, usage, parts, messages, branches and ref names.
 
-Invariant: malformed content never makes a parsing function fail. Invalid names are dropped. What has no part of its
-own, or cannot be stored, becomes an opaque part that is sent to no provider.
+Invariant: malformed content never makes a parsing function fail. Invalid names are dropped. Content without a
+matching part type becomes an opaque part of its provider. Content that is unreadable or cannot be stored becomes an
+opaque part that is sent to no provider.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def text_parts(*values: object) -> tuple[Text, ...]:
     return tuple(Text(value) for value in values if isinstance(value, str) and value)
 
 
-def image_of_data(url: str) -> Image:
+def image_from_url(url: str) -> Image:
     """Return an image part for a URL.
 
     A base64 data URL is decoded; any other URL is kept as text.
@@ -204,7 +205,7 @@ def is_storable(message: Message) -> bool:
 def _make_storable(message: Message) -> Message | None:
     """Return a message with unstorable parts made opaque, or None if that fails."""
     parts = [
-        part if is_storable(Message(message.role, [part])) else _unread_part(part)
+        part if is_storable(Message(message.role, [part])) else _as_opaque(part)
         for part in message.parts[: MAXIMUM_PARTS + 1]
     ]
     named = {key: storable_name(getattr(message, key)) for key in ("id", "model", "name")}
@@ -212,7 +213,7 @@ def _make_storable(message: Message) -> Message | None:
     return repaired if is_storable(repaired) else None
 
 
-def _unread_part(part: Part) -> Opaque:
+def _as_opaque(part: Part) -> Opaque:
     try:
         return Opaque(UNREAD, bytes_of(dump(render_part(part))))
     except RecursionError:

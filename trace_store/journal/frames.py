@@ -29,7 +29,7 @@ from trace_store.objects.codec import (
     encode_text,
     encoded_texts,
     has_too_many_elements,
-    unpack_plain,
+    unpack_unchecked,
 )
 from trace_store.oid import ObjectId, checked_id
 from trace_store.ref_names import is_ref_name
@@ -347,7 +347,7 @@ def _unpack(data: bytes) -> dict[str, Any]:
     # The caller checks every value of the map, so depth is not checked here.
     if has_too_many_elements(data):
         raise ValueError("it has too many elements")
-    section = unpack_plain(data)
+    section = unpack_unchecked(data)
     if not isinstance(section, dict):
         raise TypeError("not a map")
     return section

@@ -126,8 +126,8 @@ class ObjectChecks:
         """Return everything reachable from roots, including missing objects."""
         rereads, self._rereads = self._rereads, []
         for walk in rereads:
-            for namer, data in walk():
-                self.links.setdefault(namer, tuple(dict.fromkeys(links(data))))
+            for referrer, data in walk():
+                self.links.setdefault(referrer, tuple(dict.fromkeys(links(data))))
         visited: set[bytes] = set()
         stack: list[bytes] = [root for root in roots if root in self.present]
         while stack:
@@ -144,14 +144,16 @@ class ObjectChecks:
         if self._named.union(*self.links.values()) <= self.present:
             return
         reachable = self.reachable(roots)
-        for namer, names in sorted(self.links.items()):
+        for referrer, names in sorted(self.links.items()):
             for name in dict.fromkeys(names):
                 if name in self.present or name in purged:
                     continue
-                if namer in reachable:
-                    yield Finding("object-missing", ERROR, name.hex(), f"linked from {namer.hex()}")
+                if referrer in reachable:
+                    yield Finding(
+                        "object-missing", ERROR, name.hex(), f"linked from {referrer.hex()}"
+                    )
                 else:
-                    detail = f"linked from unreachable {namer.hex()}"
+                    detail = f"linked from unreachable {referrer.hex()}"
                     yield Finding("unreachable-object-missing", INFO, name.hex(), detail)
 
 

@@ -262,8 +262,8 @@ class ReachabilityScan:
             }
         logged = [o for e in entries if e not in self.expired for o in (e.old, e.new)]
         marking.add([oid for oid in logged if oid is not None], step)
-        for oid, namer in marking.broken().items():
-            raise _unknown_roots_error(f"commit {namer}", f"its parent {oid} is missing")
+        for oid, referrer in marking.broken().items():
+            raise _unknown_roots_error(f"commit {referrer}", f"its parent {oid} is missing")
         return roots
 
     def _loose(self) -> dict[ObjectId, int]:

@@ -87,7 +87,7 @@ class IndexedPack:
         self.pack.close()
 
     def runs(self) -> Iterator[Run]:
-        """Yield the frames in runs of some MiB."""
+        """Yield the frames in runs of at most RUN_BYTES, or of one frame."""
         start = size = 0
         for number, place in enumerate(self.places):
             if size and (place.flags == DICTIONARY or size + place.raw > RUN_BYTES):
@@ -155,9 +155,9 @@ class Prover:
         for first, objects, forms in walk_by_index(
             packed.pack, packed.index, packed.places, frames
         ):
-            is_short = forms is not objects
+            has_short_links = forms is not objects
             for number, data in enumerate(objects, first):
-                if not is_short and data.startswith(_blob_head(len(data))):
+                if not has_short_links and data.startswith(_blob_head(len(data))):
                     continue
                 oid = ids[OID_BYTES * number : OID_BYTES * (number + 1)]
                 if any(checks.check(ObjectId(oid), data, "a pack")):
@@ -168,8 +168,8 @@ class Prover:
                 links = checks.links.get(oid, ())
                 if checks.is_commit(oid):
                     commits.append(oid)
-                # Short links stay within the pack.
-                if not is_short or may_name_others(forms[number - first]):
+                # A short link stays within the pack.
+                if not has_short_links or may_name_others(forms[number - first]):
                     outside_links.update(links)
         return b"".join(commits), b"".join(outside_links)
 
@@ -353,7 +353,8 @@ def _prove(disk: Disk, layout: Layout, names: Sequence[str], pool: _WorkerPool) 
 def _worker_count(disk: Disk, layout: Layout, names: Iterable[str]) -> int:
     """Return the number of worker processes that pay off."""
     if type(disk) is not Disk or "python" not in os.path.basename(sys.executable or "").lower():
-        return 0  # an embedding program would start itself
+        # Workers read the real disk, and start `sys.executable`, which in an embedding program is not Python.
+        return 0
     stats = (disk.stat(layout.pack_file(name)) for name in names)
     size = sum(each.st_size for each in stats if each is not None)
     return max(min(processor_count(), MAXIMUM_PROCESSES, size // PROCESS_BYTES) - 1, 0)

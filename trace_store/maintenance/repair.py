@@ -349,19 +349,19 @@ class _Repair:
         lost = {oid: why for oid, why in self._lost.items() if not self.has(oid)}
         if not lost:
             return ()
-        namers: dict[ObjectId, set[str]] = {}
+        referrers: dict[ObjectId, set[str]] = {}
         refs: dict[ObjectId, list[str]] = {}
         for name, tips in self.tips():
             reachable = self.reachable_from(list(tips))
             for oid in lost:
                 if oid in reachable.reached:
                     refs.setdefault(oid, []).append(name)
-                namer = reachable.absent.get(oid)
-                if namer is not None:
-                    namers.setdefault(oid, set()).add(str(namer))
+                referrer = reachable.absent.get(oid)
+                if referrer is not None:
+                    referrers.setdefault(oid, set()).add(str(referrer))
         return tuple(
             LostObject(
-                str(oid), tuple(sorted(namers.get(oid, ()))), tuple(refs.get(oid, ())), lost[oid]
+                str(oid), tuple(sorted(referrers.get(oid, ()))), tuple(refs.get(oid, ())), lost[oid]
             )
             for oid in sorted(lost)
         )

@@ -175,11 +175,11 @@ def decode(data: bytes) -> list[Any]:
         raise errors.CorruptObjectError(
             f"the object has more than {MAXIMUM_TOTAL_ELEMENTS:,} elements"
         )
-    small = _unpack_small(data)  # which is checked: no floats, keys of text, few levels
+    small = _unpack_small(data)
     value = _unpack_large(data) if small is None else small
     if not isinstance(value, list) or not value or not isinstance(value[0], str):
         raise errors.CorruptObjectError("not an object: the first element is not a kind")
-    if small is None:
+    if small is None:  # mini_msgpack accepts no floats, only text as keys, and few levels
         _check_nested(value)
     return value
 
@@ -220,8 +220,10 @@ def _skips() -> list[int]:
     return skips
 
 
-def unpack_plain(data: bytes) -> Any:
-    """Decode msgpack of limited size; does not check nesting depth or the keys of maps.
+def unpack_unchecked(data: bytes) -> Any:
+    """Decode msgpack with a limited number of elements in each container.
+
+    The total number of elements, the nesting depth and the keys of maps are left to the caller.
 
     Raises:
         CorruptObjectError: the bytes are not msgpack, or exceed a limit.
@@ -428,7 +430,7 @@ def _is_canonical_value(value: Any) -> bool:
             if type(container) is dict:
                 before = ""
                 for key in container:
-                    # Keys are unique, and the first may be empty.
+                    # `<` suffices, since keys are unique. `before` starts empty, since the first key may be empty.
                     if type(key) is not str or key < before:
                         return False
                     before = key

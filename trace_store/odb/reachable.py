@@ -64,7 +64,7 @@ def reachable(
 
 def reachable_ids(read: Read, starts: Iterable[ObjectId]) -> set[ObjectId]:
     """Return the ids of all existing objects that the starts reach."""
-    return {oid for oid, _ in reachable(read, starts, absent=lambda oid, namer: None)}
+    return {oid for oid, _ in reachable(read, starts, absent=lambda oid, referrer: None)}
 
 
 def links_first_parents(data: bytes) -> list[ObjectId]:
@@ -105,17 +105,19 @@ class _Open:
         return None
 
 
-def _read(read: Read, oid: ObjectId, namer: ObjectId | None, absent: Absent | None) -> bytes | None:
+def _read(
+    read: Read, oid: ObjectId, referrer: ObjectId | None, absent: Absent | None
+) -> bytes | None:
     try:
         return read(oid)
     except errors.ObjectNotFoundError as error:
         if absent is not None:
-            absent(oid, namer)
+            absent(oid, referrer)
             return None
-        if namer is None:
+        if referrer is None:
             raise
         if isinstance(error, errors.PurgedError):
             return None
         raise errors.ObjectNotFoundError(
-            f"no object {oid}, which {namer} links to", oid=oid, named_by=namer
+            f"no object {oid}, which {referrer} links to", oid=oid, named_by=referrer
         ) from error

@@ -36,8 +36,8 @@ MINIMUM_BYTES = 40
 Read = Callable[[bytes], bytes]
 Content = str | bytes
 
-# For the encoding that a content usually has, the encodings to try, in order. A tool call's arguments, for example,
-# are raw JSON in some formats and a JSON string in others.
+# The encodings to try, in order, by a content's usual encoding. A tool call's arguments, for example, are raw JSON in
+# some formats and a JSON string in others.
 _ENCODINGS = {"j": "ja", "b": "b", "r": "rja"}
 
 _HEAD_BYTES = 48

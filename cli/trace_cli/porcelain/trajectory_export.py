@@ -84,7 +84,8 @@ def export(
     events in order of time; `timeline-html` is the same as one HTML file. `pr` is the text of a pull request. `folder`
     is a page, a file for each chapter, and raw data. `trail` (or `json`) is JSON for the `trail` command (npm
     agent-trajectories); what it cannot represent is listed on standard error. `agent-trace` is the Agent Trace record
-    that was imported with a trajectory. No format has secrets, and only --thinking includes thinking.
+    that was imported with a trajectory. Secrets that Trace detects are redacted in every format. Thinking is left out
+    unless you give --thinking.
 
     A decision belongs to the first commit that was linked after it. With --since main, `pr` leaves out the commits that
     main has, and their decisions. --git-notes writes a note to each linked commit, under refs/notes/trajectories.

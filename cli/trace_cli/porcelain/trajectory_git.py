@@ -51,7 +51,8 @@ def link(
 ) -> None:
     """Link commits of the code to a trajectory.
 
-    A link holds the files of the commit and its patch id, which survives a rebase. A commit is linked only once.
+    A link records the names of the commit's files, and its patch id, which survives a rebase. A commit is linked only
+    once.
 
     trace trajectory link HEAD~1 HEAD
     """

@@ -134,7 +134,7 @@ def _part(invocation: Invocation, part: Part, address: str, *, full: bool) -> It
     elif isinstance(part, Image):
         yield f"  [image {one_line(part.media_type or part.url or '', 120)}]"
     elif isinstance(part, Opaque):
-        yield f"  [{number(len(part.data))} bytes in the form of {one_line(part.provider, 40)}]"
+        yield f"  [{number(len(part.data))} bytes in the format of {one_line(part.provider, 40)}]"
 
 
 def _brief(call: ToolCall, *, full: bool) -> str:

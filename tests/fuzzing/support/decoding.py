@@ -19,8 +19,8 @@ from trace_store.context.compile_index import (
     Header,
     MessageRecord,
     find_message,
-    message_places,
-    unpack_places,
+    message_offsets,
+    unpack_homes,
     unpack_tokens,
 )
 from trace_store.objects import codec, mini_msgpack
@@ -128,14 +128,14 @@ def _checked(row: bytes) -> bytes:
 
 def _block(block: bytes) -> None:
     try:
-        places = message_places(block) if block else ()
+        offsets = message_offsets(block) if block else ()
     except errors.CorruptIndexError:
         return
-    for at in places:
+    for at in offsets:
         try:
             record = MessageRecord.unpack_from(block, at)
         except errors.CorruptIndexError:
             continue
         if record.is_message:
             assert find_message(block, record.address) is not None
-    assert len(list(unpack_places(block))) == len(block) // MESSAGE_BYTES
+    assert len(list(unpack_homes(block))) == len(block) // MESSAGE_BYTES

@@ -3,7 +3,8 @@
 The content security policy names the style sheet by hash. After a change of `style.css`, update STYLE_HASH; a test
 checks it. The policy of the index allows only the search script, by hash. Nothing is fetched.
 
-Invariant: the element of a message depends only on the turn; losses are counted.
+A message's element depends on its turn. From the rest of the session it takes only the message number, token totals,
+credited authors, and links between calls and results. Content that the page cannot show is counted as a loss.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ INJECTED = ("instruction", "freeform", "artifact")
 
 def page_of(session: ExportSession, losses: Losses) -> Iterator[str]:
     """Yield the page in chunks and count losses."""
-    for below in session.subagents:
-        losses.add("subagent", below.name)
+    for subagent in session.subagents:
+        losses.add("subagent", subagent.name)
     title = title_of(session)
     turns = list(number_turns(session))
     yield f'<!doctype html>\n<html lang="en">\n{head(title)}\n<body>\n'
@@ -157,12 +158,12 @@ def _top(session: ExportSession, title: str) -> Iterator[Markup]:
 def _outline(session: ExportSession, turns: list[tuple[Turn, MessageNumbers]]) -> Iterator[Markup]:
     yield from _filters(session)
     entries: list[Markup] = []
-    last_replacing: ObjectId | None = None
+    last_replacing_commit: ObjectId | None = None
     for turn, place in turns:
-        # Messages of one replacing commit are one entry.
-        if is_prompt(turn) or (turn.reason and turn.commit != last_replacing):
+        # Consecutive messages with which one commit replaces others share one entry.
+        if is_prompt(turn) or (turn.reason and turn.commit != last_replacing_commit):
             entries.append(_entry(turn, place))
-        last_replacing = turn.commit if turn.reason else None
+        last_replacing_commit = turn.commit if turn.reason else None
     if entries:
         yield element("h2", "Prompts")
         yield element("ol", *entries)
@@ -438,7 +439,7 @@ def _opaque(part: Opaque) -> Markup:
     content = part.data.decode("utf-8", "backslashreplace")
     with contextlib.suppress(ValueError):  # not JSON: show as is
         content = pretty(parse_exact_json(content))
-    label = f"{len(part.data):,} bytes in the form of {part.provider or 'an unknown provider'}"
+    label = f"{len(part.data):,} bytes in the format of {part.provider or 'an unknown provider'}"
     return element(
         "details", element("summary", element("b", label)), preformatted(content), class_="opaque"
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.convert import image_of_data, opaque, storable_name, text_parts
+from trace_store.importers.convert import image_from_url, opaque, storable_name, text_parts
 from trace_store.importers.json_records import compact
 from trace_store.importers.sniff import first_records
 from trace_store.importers.turn_plan import TurnFormat
@@ -112,7 +112,7 @@ def _block(block: Any) -> Part:
             return Text(text)
         data, media = block.get("data"), block.get("mimeType")
         if kind == "image" and isinstance(data, str) and isinstance(media, str):
-            image = image_of_data(f"data:{media};base64,{data}")
+            image = image_from_url(f"data:{media};base64,{data}")
             if image.url is None:
                 return image
     return opaque(NAME, block)

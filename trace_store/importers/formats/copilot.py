@@ -14,7 +14,7 @@ from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.convert import (
-    image_of_data,
+    image_from_url,
     opaque,
     ref_component,
     storable_name,
@@ -219,7 +219,7 @@ def _attached(attachment: Any) -> Part | None:
     """Return an attached image; files and selections are in the text."""
     if not isinstance(attachment, dict) or attachment.get("type") != "blob":
         return None
-    image = image_of_data(f"data:{attachment.get('mimeType')};base64,{attachment.get('data')}")
+    image = image_from_url(f"data:{attachment.get('mimeType')};base64,{attachment.get('data')}")
     return image if image.url is None and image.media_type.startswith("image/") else None
 
 

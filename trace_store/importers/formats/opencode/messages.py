@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 from trace_store.frozen import field, value
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.convert import image_of_data, opaque, storable_name, usage_counts
+from trace_store.importers.convert import image_from_url, opaque, storable_name, usage_counts
 from trace_store.importers.json_records import compact
 from trace_store.objects.parts import Image, Part, Reasoning, Text, ToolCall, ToolResult
 
@@ -223,7 +223,7 @@ def _file(file: Any) -> Part:
         return opaque(NAME, file)
     media, url = storable_name(file.get("mime")), file.get("url")
     if media.startswith("image/") and isinstance(url, str):
-        image = image_of_data(url)
+        image = image_from_url(url)
         if image.data is not None:
             return Image(image.media_type, image.data)
         if url.startswith(("https://", "http://")):
