@@ -149,6 +149,7 @@ class FileImport:
         self._resume_cut: ResumeCut | None = None
         self._continuation: Continuation | None = None
         self._branches: dict[str, str] = {}
+        self._resumable = True
         self.is_resumed = False
 
     def report(self, *, use_state: bool = True) -> FileReport:
@@ -195,12 +196,15 @@ class FileImport:
         progress, redact = self._progress, self._redactor.line
         done: Line | None = None  # the last complete line, or one that cannot grow
         for line in read_lines(pages.read, file.size, offset=offset, number=number):
-            skipped = 0 if line.ended else len(plan.skips())
+            skipped, known = (0, 0) if line.ended else (len(plan.skips()), _record_count(plan))
             pieces = plan.feed(redact(line))
             if pieces:
                 self._take(plan, pieces)
             if line.ended or not _is_unfinished(plan.skips()[skipped:]):
                 done = line
+            elif _record_count(plan) > known + 1:
+                # The line will be read again, and the plan has records of it already.
+                self._resumable = False
             if progress is not None:
                 progress(file.path, line.offset + line.length, file.size)
         if done is None:
@@ -238,7 +242,7 @@ class FileImport:
     def _finish(self, plan: Plan, end: int, number: int) -> None:
         """Write the unfinished end of the file, and save where to resume."""
         # A document cannot be appended to: it is read as a whole again.
-        saved = None if self._document else plan.save()
+        saved = None if self._document or not self._resumable else plan.save()
         resumption = None if saved is None else plan.resumes_at()
         oids = {} if self._writer is None else dict(self._writer.oids)
         if resumption is not None:
@@ -456,6 +460,10 @@ class FileImport:
             skips=tuple(plan.skips()[:MAXIMUM_NAMED_SKIPS]),
             secrets=counts(self._redactor.findings),
         )
+
+
+def _record_count(plan: Plan) -> int:
+    return sum(plan.counts().values())
 
 
 def _is_unfinished(skips: Sequence[Skip]) -> bool:
