@@ -342,7 +342,10 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def chains(tree: ast.Module, names: set[str]) -> Iterator[tuple[str, list[str], int]]:
-    """Yield the first name, the others and the line of `name.a.b`, where no function binds the first name anew."""
+    """Yield `name`, `["a", "b"]` and the line of each `name.a.b`.
+
+    A function that has a variable or argument of that name is left out.
+    """
     for block in statements(tree.body):
         bound = {
             node.id if isinstance(node, ast.Name) else node.arg

@@ -42,9 +42,9 @@ def test_nothing_is_asked_unless_it_is_named(settings: Settings, tmp_path: Path)
         with pytest.raises(errors.StateError, match="no model is configured") as raised:
             settings(kept, OPENAI_API_KEY=KEY)
         assert raised.value.code == "no-model"
-    nobody = Environment(config_dir="", secrets=())
+    without_settings = Environment(config_dir="", secrets=())
     with pytest.raises(errors.StateError):
-        llm.settings.read_settings(nobody)
+        llm.settings.read_settings(without_settings)
 
 
 def test_the_environment_goes_before_the_file(settings: Settings) -> None:

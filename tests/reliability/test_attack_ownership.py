@@ -42,7 +42,7 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def somebody(tmp_path: Path) -> Environment:
+def victim(tmp_path: Path) -> Environment:
     """A user who owns nothing here."""
     return surroundings(tmp_path, user_ids=(os.geteuid() + 1,))
 
@@ -84,17 +84,17 @@ def link_to(place: Path) -> Path:
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_a_repository_of_another_user(place: Path, somebody: Environment, way: Ways) -> None:
+def test_a_repository_of_another_user(place: Path, victim: Environment, way: Ways) -> None:
     (place / "deep" / "er").mkdir(parents=True)
     before = sorted(place.rglob("*"))
     for _ in range(2):
         with pytest.raises(UntrustedRepositoryError) as caught:
-            way(place, somebody)
+            way(place, victim)
         assert caught.value.code == "untrusted-repository"
         assert sorted(place.rglob("*")) == before
-        assert not os.path.exists(somebody.settings_file("trusted"))
-    trust_own(place, somebody)
-    way(place, somebody)
+        assert not os.path.exists(victim.settings_file("trusted"))
+    trust_own(place, victim)
+    way(place, victim)
 
 
 def trust_own(place: Path, environment: Environment) -> None:

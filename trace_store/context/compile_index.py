@@ -64,8 +64,8 @@ START = bytes(32)
 """The prefix hash before the first message."""
 
 MARKER = 1
-"""The record is not a message. It stands for a commit: the one that the records reach, one that set the tools,
-or one that was measured earlier."""
+"""The record stands for a commit, not for a message. The commit is the last one of the records, one that set the
+tools, or one that was measured earlier."""
 END = 2
 """The last record of a commit; the index is valid up to here."""
 GHOST = 4
@@ -77,7 +77,7 @@ IS_MARKED = 64
 TOOLS = 128
 """The commit of this marker set the tools."""
 MEASURED_EARLIER = 256
-"""This marker stands for an earlier measured commit whose context is not a prefix of these records.
+"""This marker stands for a commit that was measured earlier. These records do not begin with its context.
 
 A commit is measured if a provider reported the tokens of its context. The marker's `number` is the message count of
 that context, and `seen` its prefix hash; both are 0 if unknown.

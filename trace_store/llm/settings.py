@@ -8,8 +8,8 @@ The environment overrides the user's file; a repository has no say. A key belong
 file to the address in the file, a vendor's variable to that vendor. It is sent only encrypted, unless the user allows
 otherwise. A Secret shows its text only through `reveal`.
 
-The file is outside of every repository. Nobody else may write to it, or read it if it has a key. Changes replace one
-line, so comments stay.
+The file lies in the user's settings folder. Others must not be able to write to it; if it has a key, they must not be
+able to read it. Changing a setting replaces its line only, so comments stay.
 """
 
 from __future__ import annotations
