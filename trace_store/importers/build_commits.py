@@ -271,12 +271,12 @@ class RecordPlaces:
     Attributes:
         places: by offset in the file.
         pages: pages of the file read in this import.
-        unsettled: offset of the first record of the unfinished end; None if there is none.
+        tail: offsets of the records of the unfinished end, which the next import notes again.
     """
 
     def __init__(self, places: dict[int, RecordPlace] | None = None) -> None:
         self.places: dict[int, RecordPlace] = {} if places is None else places
-        self.unsettled: int | None = None
+        self.tail: set[int] = set()
         self.pages: Pages | None = None
         self._is_settled = True
 
@@ -335,18 +335,17 @@ class RecordPlaces:
         noted = kept is not None or (self.pages is not None and self.pages.covers(offset, length))
         known = b"" if noted else record_hash(record.raw)
         self.places[offset] = RecordPlace(length, oid, number, raw, kept, known)
-        if not self._is_settled and (self.unsettled is None or offset < self.unsettled):
-            self.unsettled = offset
+        if not self._is_settled:
+            self.tail.add(offset)
 
     def save(self, begin: int) -> list[list[Any]] | None:
         """Return the settled places from an offset on as JSON values.
 
         None if the file changed.
         """
-        end = self.unsettled
         saved: list[list[Any]] = []
-        for offset in sorted(self.places):
-            if offset < begin or (end is not None and offset >= end):
+        for offset in sorted(self.places.keys() - self.tail):
+            if offset < begin:
                 continue
             length, commit, number, raw, kept, known = self.places[offset]
             if not known and kept is None and self.pages is not None:

@@ -270,9 +270,9 @@ def _next_cut(laid: Sequence[LaidSegment], record_places: RecordPlaces) -> Resum
 
     None if the file changes meanwhile.
     """
-    unsettled = record_places.unsettled
+    tail = min(record_places.tail, default=laid[-1].begins)
     number = len(laid) - 1
-    while number > 0 and unsettled is not None and laid[number].begins > unsettled:
+    while number > 0 and laid[number].begins > tail:
         number -= 1
     begins = laid[number].begins
     before = laid[number].segment.previous
