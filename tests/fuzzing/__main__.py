@@ -4,6 +4,7 @@
     python -m tests.fuzzing decoder --seconds 900         one of them for a quarter of an hour
     python -m tests.fuzzing 'import-*' --seconds 10       some of them, two at a time
     python -m tests.fuzzing --seconds 10 --report r.jsonl all of them
+    python -m tests.fuzzing --runs 300                    the same 300 inputs of each, every time
 
 Prints a line for each: seconds, executions, coverage (edges), features, and what was found. A finding is kept in the
 work folder, and `python -m tests.fuzzing TARGET --input FILE` shows it again; once it is mended, its input goes to
@@ -16,6 +17,7 @@ import argparse
 import fnmatch
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -39,7 +41,7 @@ def main() -> int:
     """Run the requested targets and return the exit status."""
     options = _options()
     if options.child:
-        fuzz(options.targets[0], options.seconds, Path(options.work))
+        fuzz(options.targets[0], options.seconds, Path(options.work), options.runs)
         return 0
     if options.list:
         print("\n".join(TARGETS))
@@ -69,6 +71,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzzing", description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET")
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    parser.add_argument(
+        "--runs", type=int, help="stop after so many inputs, which are the same every time"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="how many run at a time")
     parser.add_argument("--report", help="a file that gets a line of JSON for each target")
     parser.add_argument("--work", help="where findings and new inputs are kept")
@@ -84,7 +89,7 @@ def _run_all(names: list[str], options: argparse.Namespace) -> int:
     print(f"{'target':28} {'seconds':>7} {'executions':>11} {'edges':>6} {'features':>8}  found")
 
     def run(name: str) -> dict[str, Any]:
-        return _run(name, options.seconds, work / name)
+        return _run(name, options.seconds, work / name, options.runs)
 
     found = 0
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -103,15 +108,20 @@ def _run_all(names: list[str], options: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-def _run(name: str, seconds: int, work: Path) -> dict[str, Any]:
+def _run(name: str, seconds: int, work: Path, runs: int | None) -> dict[str, Any]:
     work.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "tests.fuzzing", name, "--child", "--work", str(work)]
+    environment = dict(os.environ)
+    if runs is not None:
+        command += ["--runs", str(runs)]
+        environment["PYTHONHASHSEED"] = "0"  # the order of a set decides which inputs are kept
     started = time.monotonic()
     try:
         done = subprocess.run(
             [*command, "--seconds", str(seconds)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            env=environment,
             timeout=seconds + GRACE_SECONDS,
             check=False,
         )

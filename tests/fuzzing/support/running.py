@@ -15,13 +15,18 @@ LIBRARY = Path(__file__).parents[3] / "trace_store"
 CORPUS = Path(__file__).parents[1] / "corpus"
 
 
-def fuzz(name: str, seconds: int, work: Path) -> None:
+SEED = 1
+"""Of the fuzzer's random numbers where inputs are to be the same every time; 0 would mean any."""
+
+
+def fuzz(name: str, seconds: int, work: Path, runs: int | None = None) -> None:
     """Fuzz a target for so many seconds; ends the process, with 0 when nothing was found.
 
     Args:
         name: the target.
         seconds: how long; the fuzzer stops at the first finding.
         work: a folder for new inputs, and for the one that failed.
+        runs: stop after so many inputs, which are the same every time; None takes any for all the seconds.
     """
     import atheris
 
@@ -34,6 +39,7 @@ def fuzz(name: str, seconds: int, work: Path) -> None:
     options = [
         *(f"-max_total_time={seconds}", f"-timeout={SECONDS_AN_INPUT}"),
         *(f"-rss_limit_mb={MEGABYTES}", f"-max_len={target.longest}", "-print_final_stats=1"),
+        *(() if runs is None else (f"-runs={runs}", f"-seed={SEED}")),
         *(f"-artifact_prefix={work}/", str(found)),
         *([str(stored)] if stored.is_dir() else []),
     ]
