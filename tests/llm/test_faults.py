@@ -184,7 +184,7 @@ def test_an_answer_that_is_compressed_unasked(serving: Serving, asking: Asking) 
 def test_a_huge_answer_is_read_no_further(
     serving: Serving, asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http.Answer.chunks, "__defaults__", (100_000,))
+    monkeypatch.setattr(http.HttpResponse.chunks, "__defaults__", (100_000,))
     whole = serving(answer(said("x" * 200_000)))
     with pytest.raises(errors.ModelNonsenseError, match="100,000"):
         asking(whole)(PROMPT)

@@ -50,7 +50,7 @@ class StreamReader(ABC):
         """Return the completion; None while the answer is incomplete."""
 
 
-class Form(ABC):
+class RequestFormat(ABC):
     """The request format of one API."""
 
     __slots__ = ()
@@ -228,7 +228,7 @@ class _AnthropicStreamReader(StreamReader):
         self._usage |= {name: each for name, each in usage.items() if each is not None}
 
 
-class Anthropic(Form):
+class Anthropic(RequestFormat):
     """Uses `v1/messages`."""
 
     __slots__ = ()
@@ -298,7 +298,7 @@ class _ChatStreamReader(StreamReader):
         )
 
 
-class Chat(Form):
+class Chat(RequestFormat):
     """Uses `chat/completions`."""
 
     __slots__ = ()
@@ -362,7 +362,7 @@ class _ResponsesStreamReader(StreamReader):
         return None if self._end is None else Responses().read(self._end)
 
 
-class Responses(Form):
+class Responses(RequestFormat):
     """Uses `responses`, and asks the vendor not to store anything."""
 
     __slots__ = ()
@@ -409,5 +409,9 @@ class Responses(Form):
         )
 
 
-FORMS: dict[str, type[Form]] = {"chat": Chat, "responses": Responses, "anthropic": Anthropic}
+REQUEST_FORMATS: dict[str, type[RequestFormat]] = {
+    "chat": Chat,
+    "responses": Responses,
+    "anthropic": Anthropic,
+}
 """The formats by their name in settings."""

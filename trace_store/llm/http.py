@@ -150,11 +150,11 @@ class Connection:
 
     def send(
         self, method: str, address: str, headers: dict[str, str], body: bytes | None = None
-    ) -> Answer:
-        """Send a request, a body as JSON; return the answer when its headers have arrived.
+    ) -> HttpResponse:
+        """Send a request, a body as JSON; return the response when its headers have arrived.
 
         Raises:
-            TraceError: as `Answer.chunks`.
+            TraceError: as `HttpResponse.chunks`.
         """
         self._connections.check()
         self._client.cookies.clear()
@@ -171,7 +171,7 @@ class Connection:
             )
             return self._client.send(request, stream=True)
 
-        return Answer(self._peer, self._safely(send), self._safely)
+        return HttpResponse(self._peer, self._safely(send), self._safely)
 
     def close(self) -> None:
         """Close all connections."""
@@ -189,8 +189,8 @@ class Connection:
         raise failure
 
 
-class Answer:
-    """An answer whose headers have arrived.
+class HttpResponse:
+    """A response whose headers have arrived.
 
     Attributes:
         status: the status code.
@@ -212,7 +212,7 @@ class Answer:
         self.headers = {name.lower(): said for name, said in response.headers.items()}
 
     def chunks(self, most: int = MAXIMUM_ANSWER_BYTES) -> Iterator[bytes]:
-        """Yield the bytes of the answer as they arrive.
+        """Yield the bytes of the body as they arrive.
 
         Raises:
             ModelUnreachableError: the connection ended, or nothing arrived for too long; or the peer's own error.

@@ -9,7 +9,7 @@ import json
 
 from trace_store import errors
 from trace_store.frozen import replace
-from trace_store.llm.apis import FORMS, failure_of, parsed
+from trace_store.llm.apis import REQUEST_FORMATS, failure_of, parsed
 from trace_store.llm.contract import check_text
 from trace_store.llm.http import (
     Connection,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import httpx
 
     from trace_store.llm.contract import Cancellation, Completion, Prompt
-    from trace_store.llm.http import Answer
+    from trace_store.llm.http import HttpResponse
     from trace_store.llm.settings import ModelSettings, Secret
 
 MAXIMUM_ERROR_BYTES = 1 << 16
@@ -43,7 +43,7 @@ class HttpModel:
         settings: its name, address and limits.
     """
 
-    __slots__ = ("_form", "_timing", "_transport", "settings")
+    __slots__ = ("_format", "_timing", "_transport", "settings")
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class HttpModel:
             transport: replaces the network.
         """
         self.settings = settings
-        self._form = FORMS[settings.api]()
+        self._format = REQUEST_FORMATS[settings.api]()
         self._timing = timing or Timing()
         self._transport = transport
 
@@ -135,27 +135,31 @@ class HttpModel:
     def _ask(
         self, connection: Connection, prompt: Prompt, heard: Callable[[str], None] | None
     ) -> Completion:
-        settings, form = self.settings, self._form
-        fields = form.fields(prompt, settings.name, settings.url, stream=heard is not None)
+        settings, request_format = self.settings, self._format
+        fields = request_format.fields(
+            prompt, settings.name, settings.url, stream=heard is not None
+        )
         body = json.dumps(fields).encode("ascii")
-        address = form.endpoint(settings.url)
-        answer = connection.send("POST", address, form.headers(settings.key.reveal()), body)
+        address = request_format.endpoint(settings.url)
+        response = connection.send(
+            "POST", address, request_format.headers(settings.key.reveal()), body
+        )
         try:
-            if not 200 <= answer.status < 300:
-                raise self._refusal(answer)
-            kind = answer.headers.get("content-type", "")
+            if not 200 <= response.status < 300:
+                raise self._refusal(response)
+            kind = response.headers.get("content-type", "")
             if heard is not None and not kind.startswith("application/json"):
-                return self._stream(answer, heard)
-            completion = form.read(_fields(b"".join(answer.chunks())))
+                return self._stream(response, heard)
+            completion = request_format.read(_fields(b"".join(response.chunks())))
             if heard is not None:
                 heard(completion.text)
             return completion
         finally:
-            answer.close()
+            response.close()
 
-    def _stream(self, answer: Answer, heard: Callable[[str], None]) -> Completion:
-        stream_reader = self._form.stream_reader()
-        for event in events(answer.chunks()):
+    def _stream(self, response: HttpResponse, heard: Callable[[str], None]) -> Completion:
+        stream_reader = self._format.stream_reader()
+        for event in events(response.chunks()):
             if event.strip() == _END:
                 break
             piece = stream_reader.take(_fields(event))
@@ -168,22 +172,22 @@ class HttpModel:
             )
         return completion
 
-    def _refusal(self, answer: Answer) -> errors.ModelError:
-        if 300 <= answer.status < 400:
+    def _refusal(self, response: HttpResponse) -> errors.ModelError:
+        if 300 <= response.status < 400:
             return errors.ModelUnreachableError(
-                f"{self.settings.url} redirects ({answer.status}), and keys are not sent elsewhere",
+                f"{self.settings.url} redirects ({response.status}), and keys are not sent elsewhere",
                 code=errors.ErrorCode.REDIRECTED,
-                status=answer.status,
+                status=response.status,
                 retryable=False,
             )
         try:
-            body = parsed(b"".join(answer.chunks(MAXIMUM_ERROR_BYTES)))
+            body = parsed(b"".join(response.chunks(MAXIMUM_ERROR_BYTES)))
         except errors.ModelCancelledError:
             raise
         except errors.ModelError:
             body = {}  # an HTML page, or nothing: the status must do
-        found = failure_of(body.get("error") or body.get("detail") or body, answer.status)
-        wait = retry_after(answer.headers, self._timing.clock)
+        found = failure_of(body.get("error") or body.get("detail") or body, response.status)
+        wait = retry_after(response.headers, self._timing.clock)
         if wait is not None:
             found.data["wait"] = wait
         return found

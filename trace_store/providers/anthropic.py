@@ -79,7 +79,13 @@ from trace_store.providers.tools import (
     call_input,
     tool_name,
 )
-from trace_store.providers.validity import Answer, EarlierReasoning, Piece, Turn, arrange
+from trace_store.providers.validity import (
+    EarlierReasoning,
+    PlacedPart,
+    PlacedResult,
+    RoleTurn,
+    arrange,
+)
 from trace_store.providers.wire import word
 from trace_store.providers.writers import TurnWriter, begin, merged, split_front
 
@@ -137,13 +143,13 @@ def render_anthropic(
     return request
 
 
-def _drafts(turn: Turn, blocks: Blocks) -> list[Draft]:
+def _drafts(turn: RoleTurn, blocks: Blocks) -> list[Draft]:
     if turn.role in SYSTEM_ROLES:
         return [("user", blocks.late_system(turn))]
     if turn.role == "user":
-        return [("user", [block for piece in turn.pieces for block in blocks.user(piece)])]
-    said = [block for piece in turn.pieces for block in blocks.assistant(piece)]
-    return [("assistant", said), ("user", blocks.answers(turn.answers))]
+        return [("user", [block for placed in turn.parts for block in blocks.user(placed)])]
+    said = [block for placed in turn.parts for block in blocks.assistant(placed)]
+    return [("assistant", said), ("user", blocks.results(turn.results))]
 
 
 def _settle(drafts: list[Draft], repairs: Repairs) -> list[Draft]:
@@ -235,7 +241,7 @@ IN_RESULTS_ONLY = frozenset({"browser_state", "tool_reference"})
 
 
 class Blocks(TurnWriter):
-    """Writes pieces as blocks; each comes with the position of its message."""
+    """Writes parts as blocks; each comes with the position of its message."""
 
     def __init__(
         self, messages: Sequence[Renderable], repairs: Repairs, reasoning: EarlierReasoning
@@ -244,20 +250,20 @@ class Blocks(TurnWriter):
         self._reasoning = reasoning
         self._images = anthropic_images(messages)
 
-    def user(self, piece: Piece) -> Placed:
+    def user(self, placed: PlacedPart) -> Placed:
         """Return the blocks of a part of a user message."""
-        part = piece.part
+        part = placed.part
         if isinstance(part, Opaque):
             block = self._own_block(part)
             unfit = block is None or is_server_result(block["type"])
             if block is None or unfit or block["type"] in ASSISTANT_ONLY | IN_RESULTS_ONLY:
-                return [(self.note(part, piece.at), piece.at)]
-            return [(block, piece.at)] if self._sound(block, piece.at) else []
-        return self._plain(part, piece.at)
+                return [(self.note(part, placed.at), placed.at)]
+            return [(block, placed.at)] if self._sound(block, placed.at) else []
+        return self._plain(part, placed.at)
 
-    def assistant(self, piece: Piece) -> Placed:
+    def assistant(self, placed: PlacedPart) -> Placed:
         """Return the blocks of a part of an assistant message."""
-        part, at = piece.part, piece.at
+        part, at = placed.part, placed.at
         if isinstance(part, ToolCall):
             return [(self._call(part, at), at)]
         if isinstance(part, Reasoning):
@@ -276,25 +282,25 @@ class Blocks(TurnWriter):
             return [(block, at)] if self._sound(block, at) else []
         return self._plain(part, at)
 
-    def answers(self, answers: Sequence[Answer]) -> Placed:
+    def results(self, placed: Sequence[PlacedResult]) -> Placed:
         """Return the results of a turn's calls, then content not allowed inside them."""
         results: Placed = []
         after: Placed = []
-        for answer in answers:
-            content = self._result_content(answer.part, answer.at)
-            result: Wire = {"type": "tool_result", "tool_use_id": answer.part.call_id}
-            if answer.part.is_error:
-                after += self._moved_out(content, answer.at)
+        for each in placed:
+            content = self._result_content(each.part, each.at)
+            result: Wire = {"type": "tool_result", "tool_use_id": each.part.call_id}
+            if each.part.is_error:
+                after += self._moved_out(content, each.at)
                 content = [block for block in content if block["type"] == "text"]
                 if not any(block["text"].strip() for block in content):
-                    self._repairs.add(ERROR_WITHOUT_TEXT, answer.at, "a failed result has no text")
+                    self._repairs.add(ERROR_WITHOUT_TEXT, each.at, "a failed result has no text")
                     content = [text_block(NO_OUTPUT)]
                 result["is_error"] = True
             if len(content) == 1 and set(content[0]) == {"type", "text"}:
                 result["content"] = content[0]["text"]
             elif content:
                 result["content"] = content
-            results.append((result, answer.at))
+            results.append((result, each.at))
         return results + after
 
     def _moved_out(self, content: Sequence[Wire], at: int) -> Placed:

@@ -87,11 +87,11 @@ from trace_store.providers.tools import (
 )
 from trace_store.providers.validity import (
     SKIPS_THE_CHECK,
-    Answer,
     EarlierReasoning,
-    Piece,
     Place,
-    Turn,
+    PlacedPart,
+    PlacedResult,
+    RoleTurn,
     arrange,
     before_gemini_3,
     is_signature,
@@ -151,11 +151,11 @@ def render_gemini(
     return request
 
 
-def _drafts(turn: Turn, parts: Parts) -> list[Draft]:
+def _drafts(turn: RoleTurn, parts: Parts) -> list[Draft]:
     if turn.role in SYSTEM_ROLES:
         return [("user", parts.late_system(turn))]
     if turn.role == "user":
-        return [("user", [placed for piece in turn.pieces for placed in parts.user(piece)])]
+        return [("user", [block for placed in turn.parts for block in parts.user(placed)])]
     said = parts.model(turn)
     responses, media = parts.responses(turn)
     return [("model", said), ("user", responses), ("user", media)]
@@ -179,7 +179,7 @@ MODEL_ONLY = frozenset({"codeExecutionResult", "executableCode", "toolCall", "to
 
 
 class Parts(TurnWriter):
-    """Writes pieces as parts; each comes with the position of its message."""
+    """Writes parts as Gemini's; each comes with the position of its message."""
 
     def __init__(
         self,
@@ -194,9 +194,9 @@ class Parts(TurnWriter):
         self._reasoning = reasoning
         self._with_media = with_media
 
-    def user(self, piece: Piece) -> Placed:
+    def user(self, placed: PlacedPart) -> Placed:
         """Return the parts of a part of a user message."""
-        part, at = piece.part, piece.at
+        part, at = placed.part, placed.at
         if isinstance(part, Text):
             return [(_text(part.text), at)]
         if isinstance(part, Image):
@@ -208,12 +208,12 @@ class Parts(TurnWriter):
             return [(self.note(part, at), at)]
         return []
 
-    def model(self, turn: Turn) -> Placed:
+    def model(self, turn: RoleTurn) -> Placed:
         """Return the parts of an assistant's turn."""
         said: Placed = []
         signature: tuple[str, Place] | None = None
-        for piece, place in zip(turn.pieces, turn.places, strict=True):
-            part, at = piece.part, piece.at
+        for placed, place in zip(turn.parts, turn.places, strict=True):
+            part, at = placed.part, placed.at
             if signature is not None and signature[1] != (place[0], place[1] - 1):
                 said += self._unattached(*signature)
                 signature = None
@@ -234,15 +234,15 @@ class Parts(TurnWriter):
             said += [(sent, at)] if sent else []
         return said if signature is None else said + self._unattached(*signature)
 
-    def responses(self, turn: Turn) -> tuple[Placed, Placed]:
+    def responses(self, turn: RoleTurn) -> tuple[Placed, Placed]:
         """Return the responses to a turn's calls, and the media not allowed inside them."""
-        calls = [piece.part for piece in turn.pieces if isinstance(piece.part, ToolCall)]
+        calls = [placed.part for placed in turn.parts if isinstance(placed.part, ToolCall)]
         responses: Placed = []
         media: Placed = []
-        for call, answer in zip(calls, turn.answers, strict=True):
-            value, parts = self._output(answer, media)
-            name = gemini_tool_name(call.name, answer.at, None)
-            responses.append((response_part(answer.part, name, value, parts), answer.at))
+        for call, placed in zip(calls, turn.results, strict=True):
+            value, parts = self._output(placed, media)
+            name = gemini_tool_name(call.name, placed.at, None)
+            responses.append((response_part(placed.part, name, value, parts), placed.at))
         return responses, media
 
     def _said(self, part: Part, at: int) -> Wire:
@@ -293,25 +293,25 @@ class Parts(TurnWriter):
             return []
         return [({"text": "", "thoughtSignature": signature}, at)]
 
-    def _output(self, answer: Answer, media: Placed) -> tuple[Any, list[Wire]]:
+    def _output(self, placed: PlacedResult, media: Placed) -> tuple[Any, list[Wire]]:
         """Return the output of a tool, and the parts it refers to."""
         pieces: list[Any] = []
         parts: list[Wire] = []
-        for part in answer.part.content:
+        for part in placed.part.content:
             found = _medium(part)
             if isinstance(part, Text):
                 pieces.append(part.text)
             elif found is None and isinstance(part, Image | Opaque):
-                pieces.append(self.note_text(part, answer.at))
+                pieces.append(self.note_text(part, placed.at))
             elif found is None:
                 pieces.append("[content not shown]")
             elif self._with_media:
                 pieces.append(refer(found, parts))
             else:
                 detail = "a response cannot have media; moved after the responses"
-                self._repairs.add(IMAGE_MOVED, answer.at, detail)
-                media.append((_text(f"[output of tool call {answer.part.call_id}]"), answer.at))
-                media.append((found, answer.at))
+                self._repairs.add(IMAGE_MOVED, placed.at, detail)
+                media.append((_text(f"[output of tool call {placed.part.call_id}]"), placed.at))
+                media.append((found, placed.at))
                 pieces.append("[shown below]")
         if not pieces:
             return "", parts

@@ -48,7 +48,7 @@ from trace_store.providers.tools import (
     openai_tools,
     tool_name,
 )
-from trace_store.providers.validity import Answer, Turn, arrange
+from trace_store.providers.validity import PlacedResult, RoleTurn, arrange
 from trace_store.providers.wire import word
 from trace_store.providers.writers import InputWriter
 
@@ -110,39 +110,39 @@ class _Writer(InputWriter):
         self._sources = messages
         self.messages: list[dict[str, Any]] = []
 
-    def write(self, turn: Turn) -> None:
+    def write(self, turn: RoleTurn) -> None:
         if turn.role == "assistant":
             self._write_assistant(turn)
             return
         blocks = turn.role == "user"
         parts = [
             part
-            for piece in turn.pieces
-            for part in self.shown(piece.part, piece.at, blocks=blocks)
+            for placed in turn.parts
+            for part in self.shown(placed.part, placed.at, blocks=blocks)
         ]
         if parts:
             self._add(
                 {"role": turn.role, "content": _content(parts), **self._name_field(turn)}, turn.at
             )
 
-    def _write_assistant(self, turn: Turn) -> None:
+    def _write_assistant(self, turn: RoleTurn) -> None:
         parts: list[dict[str, Any]] = []
         calls: list[dict[str, Any]] = []
-        for piece in turn.pieces:
-            part = piece.part
+        for placed in turn.parts:
+            part = placed.part
             if isinstance(part, Text):
                 parts.append(_text_part(part.text))
             elif isinstance(part, ToolCall):
-                calls.append(self._call(part, piece.at))
+                calls.append(self._call(part, placed.at))
             elif isinstance(part, Image):
                 detail = "an assistant message cannot have an image; left out"
-                self._repairs.add(IMAGE_LEFT_OUT, piece.at, detail)
+                self._repairs.add(IMAGE_LEFT_OUT, placed.at, detail)
             elif isinstance(part, Opaque):
                 block = _own_block(part, ASSISTANT_BLOCKS)
                 if block is not None:
                     parts.append(block)
                 else:
-                    self.leave_out(part, piece.at)
+                    self.leave_out(part, placed.at)
         if not parts and not calls:
             return
         message: dict[str, Any] = {"role": "assistant", "content": _content(parts) or None}
@@ -150,31 +150,31 @@ class _Writer(InputWriter):
         if calls:
             message["tool_calls"] = calls
         self._add(message, turn.at)
-        self._write_results(turn.answers)
+        self._write_results(turn.results)
 
-    def _write_results(self, answers: list[Answer]) -> None:
-        moved_images: list[tuple[Answer, Image]] = []
-        for answer in answers:
-            result = answer.part
+    def _write_results(self, results: list[PlacedResult]) -> None:
+        moved_images: list[tuple[PlacedResult, Image]] = []
+        for placed in results:
+            result = placed.part
             texts: list[dict[str, Any]] = []
             for part in result.content:
                 if isinstance(part, Image) and self.image(part) is not None:
-                    moved_images.append((answer, part))
+                    moved_images.append((placed, part))
                     texts.append(_text_part("[image shown below]"))
                     detail = "a tool message cannot have an image; moved after the tool messages"
-                    self._repairs.add(IMAGE_MOVED, answer.at, detail)
+                    self._repairs.add(IMAGE_MOVED, placed.at, detail)
                 else:
-                    texts += self.shown(part, answer.at, blocks=False)
+                    texts += self.shown(part, placed.at, blocks=False)
             if result.is_error:
                 texts = _marked_as_error(texts)
             content = _content(texts) or ""
             message = {"role": "tool", "tool_call_id": result.call_id, "content": content}
-            self._add(message, answer.at)
+            self._add(message, placed.at)
         if moved_images:
             parts: list[dict[str, Any]] = []
-            for answer, image in moved_images:
-                parts.append(_text_part(f"[image of tool call {answer.part.call_id}]"))
-                parts += self.shown(image, answer.at, blocks=True)
+            for placed, image in moved_images:
+                parts.append(_text_part(f"[image of tool call {placed.part.call_id}]"))
+                parts += self.shown(image, placed.at, blocks=True)
             self._add({"role": "user", "content": parts}, moved_images[0][0].at)
 
     def image(self, image: Image) -> dict[str, Any] | None:
@@ -202,7 +202,7 @@ class _Writer(InputWriter):
             "function": {"name": name, "arguments": call.arguments},
         }
 
-    def _name_field(self, turn: Turn) -> dict[str, str]:
+    def _name_field(self, turn: RoleTurn) -> dict[str, str]:
         name = self._sources[turn.at].name
         if not name or self._sources[turn.at].role == "tool":
             return {}

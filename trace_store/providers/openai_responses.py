@@ -80,7 +80,7 @@ from trace_store.providers.tools import (
     responses_tools,
     tool_name,
 )
-from trace_store.providers.validity import Answer, EarlierReasoning, Turn, arrange
+from trace_store.providers.validity import EarlierReasoning, PlacedResult, RoleTurn, arrange
 from trace_store.providers.writers import InputWriter
 
 TYPE_CHECKING = False
@@ -122,11 +122,11 @@ def render_openai_responses(
     return request
 
 
-def _instructions(turn: Turn) -> str | None:
+def _instructions(turn: RoleTurn) -> str | None:
     """Return the text of a first system message with a single text, else None."""
-    if turn.role != "system" or len(turn.pieces) != 1:
+    if turn.role != "system" or len(turn.parts) != 1:
         return None
-    part = turn.pieces[0].part
+    part = turn.parts[0].part
     return part.text if isinstance(part, Text) else None
 
 
@@ -139,18 +139,18 @@ class _Writer(InputWriter):
         self._content: list[Wire] = []
         self._summary: list[Wire] = []
         self._frame: tuple[Wire, int] | None = None
-        self.items: list[Item] = []
+        self.items: list[PlacedItem] = []
 
-    def write(self, turn: Turn) -> None:
+    def write(self, turn: RoleTurn) -> None:
         if turn.role == "assistant":
             self._assistant(turn)
         else:
             self._other(turn)
 
-    def _other(self, turn: Turn) -> None:
+    def _other(self, turn: RoleTurn) -> None:
         at = turn.at
-        for piece in turn.pieces:
-            part, at = piece.part, piece.at
+        for placed in turn.parts:
+            part, at = placed.part, placed.at
             item: Wire | None = None
             if isinstance(part, Opaque) and turn.role == "user":
                 item = item_of(part, by_program=True)
@@ -158,14 +158,14 @@ class _Writer(InputWriter):
                 self._content += self.shown(part, at, blocks=turn.role == "user")
                 continue
             self._end_message(turn.role, at)
-            self.items.append(Item(item, at, False))
+            self.items.append(PlacedItem(item, at, False))
         self._end_message(turn.role, at)
 
-    def _assistant(self, turn: Turn) -> None:
+    def _assistant(self, turn: RoleTurn) -> None:
         calls: list[ToolCall] = []
         before = turn.at
-        for piece in turn.pieces:
-            part, at = piece.part, piece.at
+        for placed in turn.parts:
+            part, at = placed.part, placed.at
             if self._summary and (at != before or not isinstance(part, Reasoning)):
                 self._end_summary(before)
             if not isinstance(part, Text | Opaque) or at != before:
@@ -186,15 +186,15 @@ class _Writer(InputWriter):
         self._end_summary(before)
         self._end_message("assistant", before)
         self._drop_frame()
-        for call, answer in zip(calls, turn.answers, strict=True):
-            self._output(call, answer)
+        for call, result in zip(calls, turn.results, strict=True):
+            self._output(call, result)
 
     def _end_message(self, role: str, at: int) -> None:
         if not self._content:
             return
         message: Wire = {"type": "message", "role": role, "content": self._content}
         message |= self._framed("message")
-        self.items.append(Item(message, at, role == "assistant"))
+        self.items.append(PlacedItem(message, at, role == "assistant"))
         self._content = []
 
     def _thought(self, part: Reasoning, at: int) -> None:
@@ -204,7 +204,7 @@ class _Writer(InputWriter):
         if part.text or not part.signature or self._summary:
             self._summary.append(summary_text(part.text))
         if part.signature:
-            self.items.append(Item(reasoning_item(self._summary, part.signature), at, True))
+            self.items.append(PlacedItem(reasoning_item(self._summary, part.signature), at, True))
             self._summary = []
 
     def _end_summary(self, at: int) -> None:
@@ -215,12 +215,12 @@ class _Writer(InputWriter):
 
     def _call(self, call: ToolCall, at: int) -> None:
         item = call_item(call, tool_name(call.name, OPENAI_NAME_LIMIT, at, self._repairs))
-        self.items.append(Item(item | self._framed(item["type"], call.id), at, True))
+        self.items.append(PlacedItem(item | self._framed(item["type"], call.id), at, True))
 
-    def _output(self, call: ToolCall, answer: Answer) -> None:
-        result = answer.part
+    def _output(self, call: ToolCall, placed: PlacedResult) -> None:
+        result = placed.part
         content = [
-            block for part in result.content for block in self.shown(part, answer.at, blocks=True)
+            block for part in result.content for block in self.shown(part, placed.at, blocks=True)
         ]
         if result.is_error:
             if content and content[0]["type"] == "input_text":
@@ -230,7 +230,7 @@ class _Writer(InputWriter):
         plain = len(content) == 1 and content[0]["type"] == "input_text"
         output = content[0]["text"] if plain else content or ""
         item = output_item(result.call_id, output, custom=call.format == "text")
-        self.items.append(Item(item, answer.at, False))
+        self.items.append(PlacedItem(item, placed.at, False))
 
     def _own(self, part: Opaque, at: int) -> None:
         """Write an opaque part of the assistant."""
@@ -240,7 +240,7 @@ class _Writer(InputWriter):
             return
         self._end_message("assistant", at)
         if item is not None:
-            self.items.append(Item(item, at, True))
+            self.items.append(PlacedItem(item, at, True))
         elif frame is not None:
             self._drop_frame()
             self._frame = frame, at
@@ -313,7 +313,7 @@ _ANSWERED_BY = {
 _ANSWERS = {answer: call for call, answer in _ANSWERED_BY.items()}
 
 
-class Item(NamedTuple):
+class PlacedItem(NamedTuple):
     """An item, the position of its message, and whether the model wrote it."""
 
     wire: Wire
@@ -384,17 +384,17 @@ def item_of(part: Opaque, *, by_program: bool) -> Wire | None:
     return block if is_by_program(block["type"]) == by_program else None
 
 
-def settle(items: Sequence[Item], repairs: Repairs) -> list[Item]:
+def settle(items: Sequence[PlacedItem], repairs: Repairs) -> list[PlacedItem]:
     """Drop unpaired calls and answers, and reasoning without a following item."""
     alone = _alone(items)
-    paired: list[Item] = []
+    paired: list[PlacedItem] = []
     for index, item in enumerate(items):
         if index in alone:
             detail = f"a {item.wire['type']} item is unpaired; left out"
             repairs.add(OPAQUE_LEFT_OUT, item.at, detail)
         else:
             paired.append(item)
-    kept: list[Item] = []
+    kept: list[PlacedItem] = []
     followed = False
     for item in reversed(paired):
         if item.wire["type"] == "reasoning" and not followed:
@@ -405,7 +405,7 @@ def settle(items: Sequence[Item], repairs: Repairs) -> list[Item]:
     return kept[::-1]
 
 
-def _alone(items: Sequence[Item]) -> set[int]:
+def _alone(items: Sequence[PlacedItem]) -> set[int]:
     """Return the positions of unpaired opaque calls and answers."""
     waiting: dict[tuple[str, str], int] = {}
     alone: set[int] = set()

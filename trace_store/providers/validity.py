@@ -59,7 +59,7 @@ Place = tuple[int, int]
 
 
 @value
-class Piece:
+class PlacedPart:
     """A part, and the position of its message."""
 
     part: Part
@@ -67,7 +67,7 @@ class Piece:
 
 
 @value
-class Answer:
+class PlacedResult:
     """A tool result, and the position of its message."""
 
     part: ToolResult
@@ -75,7 +75,7 @@ class Answer:
 
 
 @value
-class Fault:
+class CallFault:
     """A call or a result that cannot be shown at its position, or at all.
 
     Attributes:
@@ -89,25 +89,25 @@ class Fault:
     detail: str
 
 
-class Turn:
+class RoleTurn:
     """A run of parts of one role; its calls are followed by their results.
 
     Attributes:
         role: "system", "developer", "user" or "assistant".
         at: position of its first message.
-        pieces: its parts; no results, and calls only of the assistant, each answered.
-        answers: one result for each call, in the order of the calls.
+        parts: its parts; no results, and calls only of the assistant, each answered.
+        results: one result for each call, in the order of the calls.
     """
 
-    __slots__ = ("answered", "answers", "at", "ghost", "pieces", "places", "role", "waits")
+    __slots__ = ("answered", "at", "ghost", "parts", "places", "results", "role", "waits")
 
     def __init__(
-        self, role: str, at: int, pieces: Sequence[Piece] = (), *, ghost: bool = False
+        self, role: str, at: int, parts: Sequence[PlacedPart] = (), *, ghost: bool = False
     ) -> None:
         self.role = role
         self.at = at
-        self.pieces = list(pieces)
-        self.answers: list[Answer] = []
+        self.parts = list(parts)
+        self.results: list[PlacedResult] = []
         self.places: list[Place] = []
         self.waits = False
         self.answered = False
@@ -116,7 +116,7 @@ class Turn:
 
 def arrange(
     messages: Sequence[Renderable], repairs: Repairs, *, call_id: Callable[[str], str]
-) -> list[Turn]:
+) -> list[RoleTurn]:
     """Return the turns of a context, with every call answered directly and unique ids.
 
     Args:
@@ -134,9 +134,9 @@ def arrange(
     return turns
 
 
-def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[Fault]]:
+def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[CallFault]]:
     """Return the position of each call's result, and unpaired calls and results."""
-    faults: list[Fault] = []
+    faults: list[CallFault] = []
     open_calls: dict[str, list[Place]] = {}
     answered: set[str] = set()
     result_of: dict[Place, Place] = {}
@@ -147,7 +147,7 @@ def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[Fault]]:
             if isinstance(part, ToolCall):
                 if message.role != "assistant":
                     detail = f"a {message.role} message holds a call of {part.name!r}; left out"
-                    faults.append(Fault(MISPLACED_CALL, (at, index), detail))
+                    faults.append(CallFault(MISPLACED_CALL, (at, index), detail))
                     continue
                 open_calls.setdefault(part.id, []).append((at, index))
             elif isinstance(part, ToolResult):
@@ -157,7 +157,7 @@ def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[Fault]]:
                     answered.add(part.call_id)
                 elif part.call_id in answered:
                     detail = f"a second result of call {part.call_id!r}; left out"
-                    faults.append(Fault(DUPLICATE_RESULT, (at, index), detail))
+                    faults.append(CallFault(DUPLICATE_RESULT, (at, index), detail))
                 else:
                     early.append((part, (at, index)))
     for result, place in early:
@@ -166,10 +166,10 @@ def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[Fault]]:
             result_of[call] = place
         else:
             detail = f"the result of call {result.call_id!r} has no call in the context; left out"
-            faults.append(Fault(ORPHAN_RESULT, place, detail))
+            faults.append(CallFault(ORPHAN_RESULT, place, detail))
     for id_, waiting in open_calls.items():
         detail = f"call {id_!r} has no result in the context; left out"
-        faults += [Fault(ORPHAN_CALL, place, detail) for place in waiting]
+        faults += [CallFault(ORPHAN_CALL, place, detail) for place in waiting]
     return result_of, faults
 
 
@@ -238,11 +238,11 @@ class _Turns:
         self._repairs = repairs
         self._result_of = result_of
         self._call_of = {result: call for call, result in result_of.items()}
-        self._turns: list[Turn] = []
-        self.turn_of: dict[Place, Turn] = {}
+        self._turns: list[RoleTurn] = []
+        self.turn_of: dict[Place, RoleTurn] = {}
         self.moved: list[Place] = []
 
-    def all(self) -> list[Turn]:
+    def all(self) -> list[RoleTurn]:
         for at, message in enumerate(self._messages):
             if all(isinstance(part, Text) and not part.text for part in message.parts):
                 self._repairs.add(EMPTY_MESSAGE, at, f"a {message.role} message is empty; left out")
@@ -253,7 +253,7 @@ class _Turns:
         return self._turns
 
     def _assistant(self, at: int, message: Spoken) -> None:
-        turn: Turn | None = None
+        turn: RoleTurn | None = None
         for index, part in enumerate(message.parts):
             place = (at, index)
             if isinstance(part, ToolResult):
@@ -265,39 +265,39 @@ class _Turns:
                 continue
             if turn is None or turn.answered:
                 turn = self._open_turn(at)
-            turn.pieces.append(Piece(part, at))
+            turn.parts.append(PlacedPart(part, at))
             turn.places.append(place)
             if isinstance(part, ToolCall):
                 self.turn_of[place] = turn
                 turn.waits = turn.waits or self._result_of[place] > place
 
-    def _open_turn(self, at: int) -> Turn:
+    def _open_turn(self, at: int) -> RoleTurn:
         # Parallel calls are sometimes recorded as several messages; they are one turn, because
         # otherwise their results could not all follow directly.
         if self._turns:
             last = self._turns[-1]
             if last.role == "assistant" and last.waits and not last.answered:
                 return last
-        self._turns.append(Turn("assistant", at))
+        self._turns.append(RoleTurn("assistant", at))
         return self._turns[-1]
 
     def _other(self, at: int, message: Spoken) -> None:
-        pieces: list[Piece] = []
+        parts: list[PlacedPart] = []
         results = False
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolResult):
                 results = True
                 self._meet((at, index))
             elif not isinstance(part, ToolCall) and not (isinstance(part, Text) and not part.text):
-                pieces.append(Piece(part, at))
-        if not pieces:
+                parts.append(PlacedPart(part, at))
+        if not parts:
             return
         ghost = bool(getattr(message, "ghost", False))
         if message.role == "tool" and not results and not ghost:
             detail = "a tool message answers no call; shown as user text"
             self._repairs.add(TOOL_WITHOUT_CALL, at, detail)
         role = "user" if message.role == "tool" else message.role
-        self._turns.append(Turn(role, at, pieces, ghost=ghost))
+        self._turns.append(RoleTurn(role, at, parts, ghost=ghost))
 
     def _meet(self, result: Place) -> None:
         call = self._call_of.get(result)
@@ -314,7 +314,7 @@ class _Turns:
 
 
 def _answer(
-    turn: Turn,
+    turn: RoleTurn,
     messages: Sequence[Renderable],
     result_of: dict[Place, Place],
     repairs: Repairs,
@@ -322,8 +322,8 @@ def _answer(
     used: dict[str, int],
 ) -> None:
     """Give the calls of a turn valid, unique ids, and add their results."""
-    for index, (piece, place) in enumerate(zip(turn.pieces, turn.places, strict=False)):
-        call = piece.part
+    for index, (placed, place) in enumerate(zip(turn.parts, turn.places, strict=False)):
+        call = placed.part
         if not isinstance(call, ToolCall):
             continue
         at, position = result_of[place]
@@ -332,11 +332,11 @@ def _answer(
             continue
         id_ = _unused(call_id(call.id), used, call_id)
         if id_ != call.id:
-            repairs.add(CALL_ID_CHANGED, piece.at, f"call {call.id!r} gets the id {id_!r}")
+            repairs.add(CALL_ID_CHANGED, placed.at, f"call {call.id!r} gets the id {id_!r}")
             renamed = ToolCall(id_, call.name, call.arguments, call.format)
-            turn.pieces[index] = Piece(renamed, piece.at)
+            turn.parts[index] = PlacedPart(renamed, placed.at)
             result = ToolResult(id_, result.content, result.is_error)
-        turn.answers.append(Answer(result, at))
+        turn.results.append(PlacedResult(result, at))
 
 
 def _unused(id_: str, used: dict[str, int], call_id: Callable[[str], str]) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from typing import Any, TypeAlias
 
-    from trace_store.providers.validity import Turn
+    from trace_store.providers.validity import RoleTurn
 
     Wire: TypeAlias = dict[str, Any]
     # Written parts, each with the position of its message.
@@ -71,11 +71,11 @@ class PartWriter(ABC):
 class TurnWriter(PartWriter):
     """Writes parts for providers with a place for system text at the front only."""
 
-    def system(self, turn: Turn) -> Placed:
+    def system(self, turn: RoleTurn) -> Placed:
         """Return a system message at the front."""
         return [(self.text(text), at) for text, at in self._system_texts(turn)]
 
-    def late_system(self, turn: Turn) -> Placed:
+    def late_system(self, turn: RoleTurn) -> Placed:
         """Return a system message that follows other messages, as user text."""
         texts = self._system_texts(turn)
         if texts:
@@ -87,10 +87,10 @@ class TurnWriter(PartWriter):
         """Return True if a text may be sent; else record a repair."""
         return True
 
-    def _system_texts(self, turn: Turn) -> list[tuple[str, int]]:
+    def _system_texts(self, turn: RoleTurn) -> list[tuple[str, int]]:
         texts = []
-        for piece in turn.pieces:
-            part, at = piece.part, piece.at
+        for placed in turn.parts:
+            part, at = placed.part, placed.at
             if isinstance(part, Image | Opaque):
                 texts.append((self.note_text(part, at), at))
             elif isinstance(part, Text) and self.is_sent(part.text, at):
@@ -124,7 +124,7 @@ class InputWriter(PartWriter):
         return [found or self.note(part, at)]
 
 
-def split_front(turns: list[Turn]) -> tuple[list[Turn], list[Turn]]:
+def split_front(turns: list[RoleTurn]) -> tuple[list[RoleTurn], list[RoleTurn]]:
     """Return the system messages at the front, and all other turns."""
     front = 0
     while front < len(turns) and turns[front].role in SYSTEM_ROLES:

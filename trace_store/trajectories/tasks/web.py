@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.environment import Environment
-    from trace_store.llm.http import Answer
+    from trace_store.llm.http import HttpResponse
     from trace_store.llm.settings import Secret
 
 SECONDS = 15.0
@@ -92,18 +92,18 @@ class Service:
         body = None if fields is None else json.dumps(fields).encode("ascii")
         connection = Connection(peer, connections)
         try:
-            answer = connection.send(
+            response = connection.send(
                 method, self.url + path, {"accept": "application/json", **headers}, body
             )
             try:
-                self._check(answer)
-                data = b"".join(answer.chunks(MAXIMUM_ANSWER_BYTES))
+                self._check(response)
+                data = b"".join(response.chunks(MAXIMUM_ANSWER_BYTES))
             finally:
-                answer.close()
+                response.close()
         finally:
             timer.cancel()
             connection.close()
-        return answer.status, self._object(answer.status, data)
+        return response.status, self._object(response.status, data)
 
     def refused(self, why: str) -> errors.TaskRefusedError:
         """Return the error for a request that the service refuses."""
@@ -111,8 +111,8 @@ class Service:
             f"{self.name} {why} ({self.url})", needs=" and ".join(self._key_names) or "its settings"
         )
 
-    def _check(self, answer: Answer) -> None:
-        status = answer.status
+    def _check(self, response: HttpResponse) -> None:
+        status = response.status
         if status in (200, 400, 404):
             return
         if 300 <= status < 400:
@@ -122,7 +122,7 @@ class Service:
         if status in (401, 403):
             raise self.refused(f"refuses the key ({status})")
         if status == 429:
-            wait = retry_after(answer.headers, Clock())
+            wait = retry_after(response.headers, Clock())
             how_long = "" if wait is None else f" for {wait:,.0f} s"
             raise self.refused(f"allows no more requests{how_long}")
         if status >= 500:
