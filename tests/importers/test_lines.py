@@ -13,7 +13,7 @@ from hypothesis import given
 
 from trace_store.importers import json_records
 from trace_store.importers.contract import Skip
-from trace_store.importers.input_files import Line, read_lines
+from trace_store.importers.input_files import InputLine, read_lines
 from trace_store.importers.json_records import MAXIMUM_NESTING, records_of
 from trace_store.objects.content import bytes_of
 from trace_store.transcripts.sources import Record
@@ -27,14 +27,14 @@ VALUES = st.recursive(
 )
 
 
-def lines_of(data: bytes, *, chunk: int = 7, limit: int = 1 << 20) -> list[Line]:
+def lines_of(data: bytes, *, chunk: int = 7, limit: int = 1 << 20) -> list[InputLine]:
     return list(
         read_lines(lambda at, size: data[at : at + size], len(data), limit=limit, chunk_bytes=chunk)
     )
 
 
 def one(data: bytes, *, ended: bool = True) -> list[Record | Skip]:
-    return list(records_of(Line(1, 0, data, len(data), ended)))
+    return list(records_of(InputLine(1, 0, data, len(data), ended)))
 
 
 SHORT_LINES = st.lists(st.sampled_from([b"\n", b"a", b"bc", b"\n\n"]), max_size=60).map(b"".join)
@@ -212,7 +212,7 @@ LINES = st.builds(
 def test_a_line_read_in_one_pass_is_what_one_read_piece_by_piece_is(
     data: bytes, ended: bool, offset: int
 ) -> None:
-    line = Line(3, offset, data, len(data), ended)
+    line = InputLine(3, offset, data, len(data), ended)
     found = _told(records_of(line))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_records, "_single_record", lambda line: None)

@@ -30,7 +30,7 @@ from trace_store.importers.formats.opencode import FORMAT
 from trace_store.importers.formats.opencode import database as database_module
 from trace_store.importers.formats.opencode.rows import ROW, rows_of
 from trace_store.importers.import_file import import_paths
-from trace_store.importers.input_files import Line
+from trace_store.importers.input_files import InputLine
 from trace_store.importers.registry import format_of
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
@@ -810,7 +810,7 @@ PLAIN = "CREATE TABLE message (id, session_id, data); CREATE TABLE part (id, mes
 )
 def test_sql_is_read_and_never_run(sql: str, rows: Any) -> None:
     data = f"{PLAIN}\n{sql}".encode()
-    found = list(rows_of(Line(1, 0, data, len(data), True, whole=True), ("message", "part")))
+    found = list(rows_of(InputLine(1, 0, data, len(data), True, whole=True), ("message", "part")))
     if isinstance(rows, int):
         assert len(found) == rows
         assert not any(isinstance(each, Skip) for each in found)
@@ -864,7 +864,7 @@ def test_sql_is_read_and_never_run(sql: str, rows: Any) -> None:
 )
 def test_no_sql_raises(pieces: list[str]) -> None:
     data = " ".join(["CREATE TABLE part (id, x);", *pieces]).encode()
-    found = list(rows_of(Line(1, 0, data, len(data), True, whole=True), ("part",)))
+    found = list(rows_of(InputLine(1, 0, data, len(data), True, whole=True), ("part",)))
     for each in found:
         if not isinstance(each, Skip):
             assert data[each.offset :][: each.length] == each.raw

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from trace_store.exporters.contract import Exported as Exported
     from trace_store.exporters.contract import ExportSession as ExportSession
     from trace_store.exporters.contract import Facts as Facts
+    from trace_store.exporters.contract import FormatWriter as FormatWriter
     from trace_store.exporters.contract import Loss as Loss
     from trace_store.exporters.contract import Losses as Losses
-    from trace_store.exporters.contract import Turn as Turn
-    from trace_store.exporters.contract import Writer as Writer
+    from trace_store.exporters.contract import SessionTurn as SessionTurn
     from trace_store.exporters.contract import file_name as file_name
     from trace_store.exporters.registry import writer_named as writer_named
     from trace_store.exporters.registry import writer_names as writer_names
@@ -29,11 +29,11 @@ _HOMES = {
     "ExportSession": "contract",
     "Facts": "contract",
     "file_name": "contract",
+    "FormatWriter": "contract",
     "Loss": "contract",
     "Losses": "contract",
     "read_session": "session",
-    "Turn": "contract",
-    "Writer": "contract",
+    "SessionTurn": "contract",
     "writer_named": "registry",
     "writer_names": "registry",
 }

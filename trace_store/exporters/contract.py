@@ -1,7 +1,7 @@
 """Input and output of exporters: a session, and a file with its losses.
 
 Invariant: values and protocols only. A writer is a pure function of the session: no store, no clock, equal bytes
-for equal sessions. A new format is a module with the attributes of `Writer` and a row in the registry.
+for equal sessions. A new format is a module with the attributes of `FormatWriter` and a row in the registry.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Losses:
 
 
 @value
-class Turn:
+class SessionTurn:
     """One message of a session, with facts from its commit.
 
     Attributes:
@@ -200,7 +200,7 @@ class ExportSession:
     thread: str
     ref: str
     commit: ObjectId
-    turns: tuple[Turn, ...]
+    turns: tuple[SessionTurn, ...]
     context: CompiledContext
     model: str
     below: tuple[Below, ...]
@@ -241,7 +241,7 @@ class ExportSession:
         """Return True if the branch was forked from a session that has its own branch."""
         return not self.format and self.reader.is_branch(facts.session)
 
-    def records(self, turn: Turn) -> list[bytes]:
+    def records(self, turn: SessionTurn) -> list[bytes]:
         """Return the raw records of a message's commit; errors as in `facts`."""
         return self.reader.records(turn.commit)
 
@@ -279,7 +279,7 @@ class Exported:
         return b"".join(self.chunks())
 
 
-class Writer(Protocol):
+class FormatWriter(Protocol):
     """Interface of a module that writes one format.
 
     A format for readers may set `SHOWS_HIDDEN = True`: it then receives hidden turns and marks them. Others receive
@@ -312,7 +312,7 @@ def file_name(session: ExportSession, suffix: str) -> str:
     return (clean.strip(".-")[:120] or "session") + suffix
 
 
-def models_of(turns: Sequence[Turn]) -> list[str]:
+def models_of(turns: Sequence[SessionTurn]) -> list[str]:
     """Return the models that answered, in order of first use."""
     return list(dict.fromkeys(turn.message.model for turn in turns if turn.message.model))
 

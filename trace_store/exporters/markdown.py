@@ -11,7 +11,7 @@ import base64
 import re
 from collections.abc import Iterator
 
-from trace_store.exporters.contract import Exported, ExportSession, Losses, Turn, file_name
+from trace_store.exporters.contract import Exported, ExportSession, Losses, SessionTurn, file_name
 from trace_store.exporters.overview import (
     ENCRYPTED_REASONING,
     MessageNumbers,
@@ -69,7 +69,7 @@ _TICKS = re.compile(r"`+")
 
 
 def write(session: ExportSession) -> Exported:
-    """Return the transcript; see `contract.Writer`."""
+    """Return the transcript; see `contract.FormatWriter`."""
     losses = Losses()
     blocks = _Page(session, losses).blocks()
     data = "\n\n".join(blocks) + "\n"
@@ -157,7 +157,7 @@ class _Page:
         for turn, count in number_turns(session):
             yield from self._turn(turn, count)
 
-    def _turn(self, turn: Turn, count: MessageNumbers) -> Iterator[str]:
+    def _turn(self, turn: SessionTurn, count: MessageNumbers) -> Iterator[str]:
         message = turn.message
         if message.id:
             self._losses.add("message-id")

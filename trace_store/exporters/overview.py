@@ -16,7 +16,7 @@ from trace_store.exporters.contract import (
     COPIES,
     REWINDS,
     ExportSession,
-    Turn,
+    SessionTurn,
     models_of,
     plural,
 )
@@ -50,7 +50,7 @@ class MessageNumbers:
     total: int
 
 
-def number_turns(session: ExportSession) -> Iterator[tuple[Turn, MessageNumbers]]:
+def number_turns(session: ExportSession) -> Iterator[tuple[SessionTurn, MessageNumbers]]:
     """Yield each turn with its number and tokens."""
     counts = [tokens for tokens, _ in session.context.message_tokens()]
     totals = list(accumulate(counts))
@@ -72,7 +72,7 @@ def title_of(session: ExportSession) -> str:
     return excerpt(first.message.text, TITLE_CHARACTERS) if first else session.id
 
 
-def is_prompt(turn: Turn) -> bool:
+def is_prompt(turn: SessionTurn) -> bool:
     """Return True if a person wrote the message, not a program on their behalf."""
     message = turn.message
     return (
@@ -92,7 +92,7 @@ def excerpt(text: str, width: int) -> str:
     return line
 
 
-def message_marks(turn: Turn) -> list[str]:
+def message_marks(turn: SessionTurn) -> list[str]:
     """Return notes on a message besides role, time and tokens; labels start with `#`."""
     message = turn.message
     marks = [turn.hidden] if turn.hidden else []
@@ -122,7 +122,7 @@ def credited_authors(session: ExportSession) -> frozenset[str]:
     return frozenset(authors_of(session))
 
 
-def usage_note(turn: Turn) -> str:
+def usage_note(turn: SessionTurn) -> str:
     """Return the provider's usage report of a message, or ""."""
     usage = turn.usage
     if usage is None:
@@ -153,7 +153,7 @@ def session_facts(session: ExportSession) -> list[tuple[str, str]]:
     return [(name, value) for name, value in rows if value]
 
 
-def tool_calls(session: ExportSession) -> dict[Call, tuple[str, Turn]]:
+def tool_calls(session: ExportSession) -> dict[Call, tuple[str, SessionTurn]]:
     """Return tool name and turn of each call."""
     return {
         (turn.message.address, part.id): (part.name, turn)
@@ -163,7 +163,7 @@ def tool_calls(session: ExportSession) -> dict[Call, tuple[str, Turn]]:
     }
 
 
-def result_turns(session: ExportSession) -> dict[Call, Turn]:
+def result_turns(session: ExportSession) -> dict[Call, SessionTurn]:
     """Return the turn with the result of each tool call."""
     return {
         (part.call, part.call_id): turn

@@ -1,7 +1,7 @@
 """Registry of export formats: one row each, plus those of other packages.
 
-To add a format, write a module with the attributes of `contract.Writer` and add it here. Another package names its
-module in an entry point of the group `trace_store.exporters`. Built-in formats cannot be replaced. A module is
+To add a format, write a module with the attributes of `contract.FormatWriter` and add it here. Another package names
+its module in an entry point of the group `trace_store.exporters`. Built-in formats cannot be replaced. A module is
 imported on first use.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import cast
 
 from trace_store.errors import InvalidInputError
-from trace_store.exporters.contract import Writer
+from trace_store.exporters.contract import FormatWriter
 from trace_store.lazy_import import submodules
 
 GROUP = "trace_store.exporters"
@@ -32,7 +32,7 @@ FORMS: dict[str, tuple[str, str]] = {
 _module = submodules("trace_store.exporters")
 
 
-def writer_named(name: str) -> Writer:
+def writer_named(name: str) -> FormatWriter:
     """Return the writer of a format.
 
     Raises:
@@ -41,12 +41,12 @@ def writer_named(name: str) -> Writer:
     if name in FORMS:
         module, _, attribute = FORMS[name][0].partition(":")
         found = _module(module)
-        return cast(Writer, getattr(found, attribute) if attribute else found)
+        return cast(FormatWriter, getattr(found, attribute) if attribute else found)
     from importlib.metadata import entry_points  # only for formats of other packages
 
     for point in entry_points(group=GROUP, name=name):
         try:
-            return cast(Writer, point.load())
+            return cast(FormatWriter, point.load())
         except (ImportError, AttributeError, SyntaxError) as error:
             raise InvalidInputError(
                 f"cannot load format {name[:40]!r} from {point.value}: {error}"

@@ -17,7 +17,7 @@ from trace_store.context.compiler import ContextCompiler, compile
 from trace_store.context.fold import Entry
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidInputError, NotFoundError, RevisionNotFoundError
-from trace_store.exporters.contract import SKIPPED, Below, ExportSession, Facts, Turn
+from trace_store.exporters.contract import SKIPPED, Below, ExportSession, Facts, SessionTurn
 from trace_store.frozen import replace
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
@@ -221,7 +221,7 @@ ANSWERER = "assistant"
 
 def read_turns(
     contexts: ContextCompiler, context: CompiledContext, *, hidden: bool
-) -> Iterator[Turn]:
+) -> Iterator[SessionTurn]:
     """Yield the messages of a context.
 
     With `hidden`, all messages in order of creation.
@@ -241,7 +241,7 @@ def read_turns(
         oid, number = _birth_of(contexts, message.record)
         commit = contexts.read_commit(oid)
         reason, replaced = _origin(commit, number)
-        yield Turn(
+        yield SessionTurn(
             message,
             oid,
             commit.time,

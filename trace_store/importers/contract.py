@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.frozen import value
-from trace_store.importers.input_files import Inner, Line, ReadAt
+from trace_store.importers.input_files import Inner, InputLine, ReadAt
 from trace_store.objects.parts import Part
 from trace_store.transcripts.sources import Record
 
@@ -32,9 +32,9 @@ __all__ = [
     "SOURCE",
     "UNREADABLE",
     "Count",
+    "FilePlanner",
     "Format",
     "Place",
-    "Plan",
     "Planned",
     "PlannedCommit",
     "PlannedMessage",
@@ -174,7 +174,7 @@ Count = tuple[str, str]
 
 @value
 class Resumption:
-    """Where a saved plan resumes.
+    """Where a saved planner resumes.
 
     Attributes:
         offset, line: where to resume reading.
@@ -186,8 +186,8 @@ class Resumption:
     commits: int
 
 
-class Plan(Protocol):
-    """Planner of one file; holds only unfinished state."""
+class FilePlanner(Protocol):
+    """Plans the commits of one file; holds only unfinished state."""
 
     @property
     def session(self) -> str:
@@ -199,7 +199,7 @@ class Plan(Protocol):
         """Id of the subagent whose file this is; "" for a session's file."""
         ...
 
-    def feed(self, line: Line) -> Iterable[Planned]:
+    def feed(self, line: InputLine) -> Iterable[Planned]:
         """Plan the next line; return what became final."""
         ...
 
@@ -212,7 +212,7 @@ class Plan(Protocol):
         ...
 
     def resumes_at(self) -> Resumption | None:
-        """Return where a saved plan resumes reading; None is after the last complete line."""
+        """Return where a saved planner resumes reading; None is after the last complete line."""
         ...
 
     def counts(self) -> Mapping[Count, int]:
@@ -245,7 +245,7 @@ class Format(Protocol):
     def is_document(self, head: bytes) -> bool:
         """Return True if the file is one document rather than one record a line.
 
-        A document is passed to the plan as one line.
+        A document is passed to the planner as one line.
         """
         ...
 
@@ -253,12 +253,12 @@ class Format(Protocol):
         """Return a project's transcripts in the program's own folders, sorted."""
         ...
 
-    def plan(self, name: str, read_at: ReadAt) -> Plan:
-        """Start a plan, given the file name without suffix."""
+    def plan(self, name: str, read_at: ReadAt) -> FilePlanner:
+        """Return the planner of a file, given its name without suffix."""
         ...
 
-    def resume(self, name: str, read_at: ReadAt, saved: Any) -> Plan:
-        """Resume a saved plan.
+    def resume(self, name: str, read_at: ReadAt, saved: Any) -> FilePlanner:
+        """Return a planner that resumes from saved state.
 
         Raises:
             StateError: the file no longer matches the saved state.

@@ -26,8 +26,8 @@ from trace_store.importers.append_import import Continuation
 from trace_store.importers.build_commits import RecordPlaces
 from trace_store.importers.contract import (
     NO_MESSAGES,
+    FilePlanner,
     Format,
-    Plan,
     Planned,
     PlannedCommit,
     PlannedThread,
@@ -45,7 +45,7 @@ from trace_store.importers.dedupe import (
     session_refs,
 )
 from trace_store.importers.discovery import UNREADABLE, ImportItem, select_items
-from trace_store.importers.input_files import Input, InputFile, Line, Redactor, read_lines
+from trace_store.importers.input_files import Input, InputFile, InputLine, Redactor, read_lines
 from trace_store.importers.json_records import MAXIMUM_DOCUMENT_BYTES, UNFINISHED
 from trace_store.importers.registry import format_failure, format_named, is_built_in
 from trace_store.importers.report import (
@@ -168,42 +168,44 @@ class FileImport:
                 return self._unchanged_report(state)
             state = None
         # A document, or a file without a resumable plan, is read from the start.
-        plan = None if state is None or state.plan is None else self._resume(state)
-        if state is None or plan is None:
-            plan = self._format.plan(self._file.name, self._redactor)
+        planner = None if state is None or state.plan is None else self._resume(state)
+        if state is None or planner is None:
+            planner = self._format.plan(self._file.name, self._redactor)
             offset, number = 0, 1
         else:
             offset, number = state.offset, state.line
         if self._context.guard is not None and self._context.guard.mode == BLOCK:
             self._look_ahead(offset, number)
-        end, number = self._feed(plan, offset, number)
-        self._finish(plan, end, number)
+        end, number = self._feed(planner, offset, number)
+        self._finish(planner, end, number)
         written = WriteResult() if self._writer is None else self._writer.finish()
-        if isinstance(plan, StrayFinder) and self._onto is None:
-            for session, rows in plan.strays.items():
+        if isinstance(planner, StrayFinder) and self._onto is None:
+            for session, rows in planner.strays.items():
                 self._context.strays.add(f"{self._format.NAME}/{session}", self._file.path, rows)
-            self._context.strays.expect(f"{self._format.NAME}/{plan.session}")
-        return self._report(plan, written)
+            self._context.strays.expect(f"{self._format.NAME}/{planner.session}")
+        return self._report(planner, written)
 
-    def _feed(self, plan: Plan, offset: int, number: int) -> tuple[int, int]:
+    def _feed(self, planner: FilePlanner, offset: int, number: int) -> tuple[int, int]:
         """Read the file; return offset and line after the last complete line."""
         file = self._file
         pages = self._record_places.pages = Pages(file.read_at, offset)
         if offset == 0 and self._format.is_document(file.read_at(0, HEAD_BYTES)):
             self._document = True
-            self._feed_document(plan, pages)
+            self._feed_document(planner, pages)
             return file.size, 1
         progress, redact = self._progress, self._redactor.line
-        done: Line | None = None  # the last complete line, or one that cannot grow
+        done: InputLine | None = None  # the last complete line, or one that cannot grow
         for line in read_lines(pages.read, file.size, offset=offset, number=number):
-            skipped, known = (0, 0) if line.ended else (len(plan.skips()), _record_count(plan))
-            pieces = plan.feed(redact(line))
+            skipped, known = (
+                (0, 0) if line.ended else (len(planner.skips()), _record_count(planner))
+            )
+            pieces = planner.feed(redact(line))
             if pieces:
-                self._take(plan, pieces)
-            if line.ended or not _is_unfinished(plan.skips()[skipped:]):
+                self._take(planner, pieces)
+            if line.ended or not _is_unfinished(planner.skips()[skipped:]):
                 done = line
-            elif _record_count(plan) > known + 1:
-                # The line will be read again, and the plan has records of it already.
+            elif _record_count(planner) > known + 1:
+                # The line will be read again, and the planner has counted records of it already.
                 self._resumable = False
             if progress is not None:
                 progress(file.path, line.offset + line.length, file.size)
@@ -216,45 +218,47 @@ class FileImport:
         file = self._file
         if offset == 0 and self._format.is_document(file.read_at(0, HEAD_BYTES)):
             if file.size <= MAXIMUM_DOCUMENT_BYTES:
-                self._redactor.line(Line(1, 0, file.read_at(0, file.size), file.size, True, True))
+                self._redactor.line(
+                    InputLine(1, 0, file.read_at(0, file.size), file.size, True, True)
+                )
             return
         for line in read_lines(file.read_at, file.size, offset=offset, number=number):
             self._redactor.line(line)
 
-    def _feed_document(self, plan: Plan, pages: Pages) -> None:
+    def _feed_document(self, planner: FilePlanner, pages: Pages) -> None:
         file = self._file
         short = file.size <= MAXIMUM_DOCUMENT_BYTES
         data = pages.read(0, file.size) if short else None
-        line = self._redactor.line(Line(1, 0, data, file.size, True, whole=True))
-        self._take(plan, plan.feed(line))
+        line = self._redactor.line(InputLine(1, 0, data, file.size, True, whole=True))
+        self._take(planner, planner.feed(line))
         if self._progress is not None:
             self._progress(file.path, file.size, file.size)
 
-    def _take(self, plan: Plan, pieces: Iterable[Planned]) -> None:
+    def _take(self, planner: FilePlanner, pieces: Iterable[Planned]) -> None:
         for piece in pieces:
             if self._writer is None:
-                self._writer = self._begin(plan)
+                self._writer = self._begin(planner)
             before = self._writer.written.commits
             self._writer.take(self._annotate(piece))
             if isinstance(piece, PlannedCommit) and self._writer.written.commits > before:
                 self._losses.note(piece)
 
-    def _finish(self, plan: Plan, end: int, number: int) -> None:
+    def _finish(self, planner: FilePlanner, end: int, number: int) -> None:
         """Write the unfinished end of the file, and save where to resume."""
         # A document cannot be appended to: it is read as a whole again.
-        saved = None if self._document or not self._resumable else plan.save()
-        resumption = None if saved is None else plan.resumes_at()
+        saved = None if self._document or not self._resumable else planner.save()
+        resumption = None if saved is None else planner.resumes_at()
         oids = {} if self._writer is None else dict(self._writer.oids)
         if resumption is not None:
             oids = {number: oid for number, oid in oids.items() if number < resumption.commits}
         names = {} if self._writer is None else dict(self._writer.names)
         continuation = None if self._continuation is None else self._continuation.save()
         self._record_places.begin_tail()
-        self._take(plan, plan.finish())
+        self._take(planner, planner.finish())
         if self._writer is None:
             return
         self._writer.flush()
-        folder = self._folder(plan).removeprefix(SESSIONS)
+        folder = self._folder(planner).removeprefix(SESSIONS)
         if self._source:
             kept = keep_file(
                 *(self._store, self._file, folder, self._record_places, self._resume_cut),
@@ -268,8 +272,8 @@ class FileImport:
         self._context.resume_states.add(
             self._key,
             ResumeState(
-                ref=self._ref(plan),
-                session=plan.session,
+                ref=self._ref(planner),
+                session=planner.session,
                 folder=folder,
                 stamp=self._file.stamp,
                 end=end,
@@ -285,70 +289,70 @@ class FileImport:
             ),
         )
 
-    def _ref(self, plan: Plan) -> str:
+    def _ref(self, planner: FilePlanner) -> str:
         if self._onto is not None:
             return self._onto
-        folder = self._folder(plan).removeprefix(SESSIONS)
+        folder = self._folder(planner).removeprefix(SESSIONS)
         if folder not in self._branches:
             self._branches[folder] = branch_of(self._store, folder)
         return self._branches[folder]
 
-    def _folder(self, plan: Plan) -> str:
-        return self._session_ref(plan) + (f"/agents/{plan.agent}" if plan.agent else "")
+    def _folder(self, planner: FilePlanner) -> str:
+        return self._session_ref(planner) + (f"/agents/{planner.agent}" if planner.agent else "")
 
-    def _session_ref(self, plan: Plan) -> str:
-        return self._context.session_ref(self._format.NAME, plan.session)
+    def _session_ref(self, planner: FilePlanner) -> str:
+        return self._context.session_ref(self._format.NAME, planner.session)
 
-    def _begin(self, plan: Plan) -> PlanWriter:
+    def _begin(self, planner: FilePlanner) -> PlanWriter:
         """Return the writer for a file that is read from its start."""
-        store, ref = self._store, self._ref(plan)
+        store, ref = self._store, self._ref(planner)
         known = KnownCommits()
         tip = store.refs.read(ref)
         if tip is not None:
             known.add(store, tip)
-        for _, end in session_refs(store, self._folder(plan)):
+        for _, end in session_refs(store, self._folder(planner)):
             known.add(store, end)
         if self._onto is not None or inspect_history(store, tip, ())[1]:
             self._continuation = Continuation(store, tip)
             self._continuation.only_adds = self._stray
         base = None
-        if plan.agent and self._onto is None:
-            session = self._session_ref(plan)
+        if planner.agent and self._onto is None:
+            session = self._session_ref(planner)
             own = branch_of(store, session.removeprefix(SESSIONS))
-            base = caller_of(store, own, plan.agent) or caller_of(store, session, plan.agent)
+            base = caller_of(store, own, planner.agent) or caller_of(store, session, planner.agent)
         return PlanWriter(
             store,
             ref,
-            folder=self._folder(plan),
+            folder=self._folder(planner),
             source=self._source,
             known=known,
             oids={},
             continuation=self._continuation,
             base=base,
             session_index=None
-            if self._onto is not None or plan.agent
+            if self._onto is not None or planner.agent
             else self._context.session_index,
             record_places=self._record_places,
             watcher=self._context.watcher,
         )
 
-    def _resume(self, state: ResumeState) -> Plan | None:
-        """Resume the plan and its writer; None if that is not possible."""
+    def _resume(self, state: ResumeState) -> FilePlanner | None:
+        """Resume the planner and its writer; None if that is not possible."""
         store = self._store
         try:
-            plan = self._format.resume(self._file.name, self._redactor, state.plan)
+            planner = self._format.resume(self._file.name, self._redactor, state.plan)
             record_places = resume_places(store, self._file, state.cut)
         except (StateError, NotFoundError, FormatError, *MALFORMED):
             return None
         commits = frozenset(oid for oid in state.oids.values() if oid is not None)
         tip = store.refs.read(state.ref)
-        if tip is None or self._ref(plan) != state.ref:
+        if tip is None or self._ref(planner) != state.ref:
             return None
         descends, has_foreign = inspect_history(store, tip, commits)
         if commits and not descends:
             return None
         known = KnownCommits()
-        for end in (tip, *(end for _, end in session_refs(store, self._folder(plan)))):
+        for end in (tip, *(end for _, end in session_refs(store, self._folder(planner)))):
             known.add(store, end, commits)
         if self._onto is not None or has_foreign or state.continuation is not None:
             self._continuation = Continuation(store, tip, state.oids, saved=state.continuation)
@@ -357,7 +361,7 @@ class FileImport:
         self._writer = PlanWriter(
             store,
             state.ref,
-            folder=self._folder(plan),
+            folder=self._folder(planner),
             source=self._source,
             known=known,
             oids=state.oids,
@@ -366,7 +370,7 @@ class FileImport:
             watcher=self._context.watcher,
         )
         self._writer.resume(dict(state.names))
-        return plan
+        return planner
 
     def _annotate(self, piece: Planned) -> Planned:
         """Add metadata about redaction and stray rows to a planned commit."""
@@ -431,19 +435,19 @@ class FileImport:
         ]
 
     def _branch_reports(
-        self, plan: Plan, branches: Mapping[str, ObjectId]
+        self, planner: FilePlanner, branches: Mapping[str, ObjectId]
     ) -> tuple[BranchReport, ...]:
         """Return the branches of a session, its own first, then by name."""
-        own = self._ref(plan)
+        own = self._ref(planner)
         refs = sorted(branches, key=lambda ref: (ref != own, ref))
         return tuple(BranchReport(ref, branches[ref]) for ref in refs)
 
-    def _report(self, plan: Plan, written: WriteResult) -> FileReport:
+    def _report(self, planner: FilePlanner, written: WriteResult) -> FileReport:
         return FileReport(
             self._file.path,
             format=self._format.NAME,
-            session=plan.session,
-            branches=self._branch_reports(plan, written.branches),
+            session=planner.session,
+            branches=self._branch_reports(planner, written.branches),
             trashed=tuple(written.trashed),
             size=self._file.size,
             bytes_read=self._file.bytes_read,
@@ -456,14 +460,14 @@ class FileImport:
             unread=self._losses.unread,
             unread_at=tuple(self._losses.skips[:MAXIMUM_NAMED_SKIPS]),
             hidden=self._losses.hidden,
-            records=record_outcomes(plan.counts(), source=self._source),
-            skips=tuple(plan.skips()[:MAXIMUM_NAMED_SKIPS]),
+            records=record_outcomes(planner.counts(), source=self._source),
+            skips=tuple(planner.skips()[:MAXIMUM_NAMED_SKIPS]),
             secrets=counts(self._redactor.findings),
         )
 
 
-def _record_count(plan: Plan) -> int:
-    return sum(plan.counts().values())
+def _record_count(planner: FilePlanner) -> int:
+    return sum(planner.counts().values())
 
 
 def _is_unfinished(skips: Sequence[Skip]) -> bool:

@@ -165,7 +165,7 @@ class Edits:
         return Edits(spans) if spans else None
 
 
-class Line(NamedTuple):
+class InputLine(NamedTuple):
     """One line without its newline.
 
     Attributes:
@@ -191,22 +191,22 @@ class Line(NamedTuple):
         offset = self.offset + at
         return offset if self.edits is None else self.edits.file_offset(offset)
 
-    def part(self, number: int, start: int, end: int, *, ended: bool) -> Line:
+    def part(self, number: int, start: int, end: int, *, ended: bool) -> InputLine:
         """Return a part of the line as a line of its own."""
         offset = self.file_offset(start)
         length = self.file_offset(end) - offset
         edits = None if self.edits is None else self.edits.between(offset, offset + length)
         data = None if self.data is None else self.data[start:end]
-        return Line(number, offset, data, length, ended, edits=edits)
+        return InputLine(number, offset, data, length, ended, edits=edits)
 
 
 class LineAt(Protocol):
     """Reads a line line_reader by number, offset and length."""
 
-    def __call__(self, number: int, offset: int, length: int) -> Line: ...
+    def __call__(self, number: int, offset: int, length: int) -> InputLine: ...
 
 
-def line_at(read_at: ReadAt, number: int, offset: int, length: int) -> Line:
+def line_at(read_at: ReadAt, number: int, offset: int, length: int) -> InputLine:
     """Return a line line_reader as the plan first received it.
 
     Args:
@@ -218,7 +218,7 @@ def line_at(read_at: ReadAt, number: int, offset: int, length: int) -> Line:
     line_reader: LineAt | None = getattr(read_at, "line_at", None)
     if line_reader is not None:
         return line_reader(number, offset, length)
-    return Line(number, offset, read_at(offset, length), length, True)
+    return InputLine(number, offset, read_at(offset, length), length, True)
 
 
 def read_lines(
@@ -229,7 +229,7 @@ def read_lines(
     number: int = 1,
     limit: int = MAXIMUM_LINE_BYTES,
     chunk_bytes: int = CHUNK_BYTES,
-) -> Iterator[Line]:
+) -> Iterator[InputLine]:
     """Yield the lines of a byte range; a file that shrinks meanwhile ends early.
 
     Args:
@@ -257,7 +257,7 @@ def read_lines(
                 if pieces:
                     pieces.append(data)
                     data = b"".join(pieces)
-            yield Line(number, start, data, length, True)
+            yield InputLine(number, start, data, length, True)
             number += 1
             begin = newline + 1
             start = position + begin
@@ -272,7 +272,7 @@ def read_lines(
         position += len(chunk)
     if position > start:
         data = b"".join(pieces) if held <= limit else None
-        yield Line(number, start, data, position - start, False)
+        yield InputLine(number, start, data, position - start, False)
 
 
 class Input(Protocol):
@@ -474,7 +474,7 @@ class Redactor:
         self._file = file
         self.findings: list[SecretFinding] = []
 
-    def line(self, line: Line) -> Line:
+    def line(self, line: InputLine) -> InputLine:
         """Return a redacted line.
 
         Raises:
@@ -489,9 +489,9 @@ class Redactor:
         """Return redacted bytes of the file at an offset and size."""
         return self.line_at(0, offset, size).data or b""
 
-    def line_at(self, number: int, offset: int, length: int) -> Line:
+    def line_at(self, number: int, offset: int, length: int) -> InputLine:
         """Return a redacted line that was read before."""
-        line = Line(number, offset, self._file.read_at(offset, length), length, True)
+        line = InputLine(number, offset, self._file.read_at(offset, length), length, True)
         return self._redact(line)[0]
 
     @property
@@ -505,7 +505,7 @@ class Redactor:
             return data
         return guard.screened(data, self._file.path)[0]
 
-    def _redact(self, line: Line) -> tuple[Line, list[SecretFinding]]:
+    def _redact(self, line: InputLine) -> tuple[InputLine, list[SecretFinding]]:
         guard, data = self._guard, line.data
         if guard is None or data is None or not guard.meets(data):
             return line, []

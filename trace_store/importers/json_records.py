@@ -15,7 +15,7 @@ from typing import Any
 
 from trace_store.frozen import field, mutable
 from trace_store.importers.contract import Skip
-from trace_store.importers.input_files import Line
+from trace_store.importers.input_files import InputLine
 from trace_store.objects.content import bytes_of
 from trace_store.providers.wire import finite, refuse_constant
 from trace_store.transcripts.sources import Record
@@ -85,7 +85,7 @@ def compact(value: Any) -> str:
     return text
 
 
-def records_of(line: Line) -> tuple[Record] | Iterator[Record | Skip]:
+def records_of(line: InputLine) -> tuple[Record] | Iterator[Record | Skip]:
     """Return the records of a line: a tuple for a single record, else an iterator.
 
     A writer that loses a newline puts two records on one line.
@@ -94,7 +94,7 @@ def records_of(line: Line) -> tuple[Record] | Iterator[Record | Skip]:
     return _each_record(line) if record is None else (record,)
 
 
-def _single_record(line: Line) -> Record | None:
+def _single_record(line: InputLine) -> Record | None:
     """Return the record of a line with exactly one record, as most have; else None."""
     number, offset, data, length, _, _, edits = line
     if data is None:
@@ -132,7 +132,7 @@ def _is_deep(value: Any) -> bool:
     return True
 
 
-def _each_record(line: Line) -> Iterator[Record | Skip]:
+def _each_record(line: InputLine) -> Iterator[Record | Skip]:
     if line.data is None:
         yield Skip(line.number, TOO_LONG, f"{line.length} bytes")
         return
@@ -241,7 +241,9 @@ def _find_complete_records(text: str, position: int, *, ended: bool) -> int | No
     return None
 
 
-def _read_one(line: Line, text: str, position: int, at: int) -> tuple[int, Record | Skip] | Skip:
+def _read_one(
+    line: InputLine, text: str, position: int, at: int
+) -> tuple[int, Record | Skip] | Skip:
     """Return one value and its end; only a Skip if the rest of the line is unreadable.
 
     Args:
@@ -274,7 +276,7 @@ def _read_one(line: Line, text: str, position: int, at: int) -> tuple[int, Recor
     return end, Record(line.number, line.offset + at, length, raw, kept)
 
 
-def record_of(line: Line, number: int, start: int, end: int, data: dict[str, Any]) -> Record:
+def record_of(line: InputLine, number: int, start: int, end: int, data: dict[str, Any]) -> Record:
     """Return the record in a byte range of a line."""
     part = line.part(number, start, end, ended=True)
     raw = part.data or b""
@@ -320,7 +322,7 @@ class Document:
 
 
 def read_document(
-    line: Line, *names: str, singles: Collection[str] = (), bare: bool = False
+    line: InputLine, *names: str, singles: Collection[str] = (), bare: bool = False
 ) -> Document:
     """Read a document and the elements of its top-level lists with these names.
 
@@ -341,15 +343,15 @@ def read_document(
     return document
 
 
-def within(line: Line, record: Record) -> Line:
+def within(line: InputLine, record: Record) -> InputLine:
     """Return a record as a document of its own, to read its lists."""
     offset, length = record.offset, record.length
     if line.edits is not None:
         edits = line.edits.between(offset, offset + length)
-        return Line(record.line, offset, record.raw, length, True, whole=True, edits=edits)
+        return InputLine(record.line, offset, record.raw, length, True, whole=True, edits=edits)
     start = offset - line.offset
     data = (line.data or b"")[start : start + length]
-    return Line(record.line, offset, data, length, True, whole=True)
+    return InputLine(record.line, offset, data, length, True, whole=True)
 
 
 class _DocumentParser:
@@ -357,7 +359,7 @@ class _DocumentParser:
 
     def __init__(
         self,
-        line: Line,
+        line: InputLine,
         text: str,
         document: Document,
         names: frozenset[str],

@@ -14,7 +14,7 @@ from typing import Any
 from trace_store.errors import TraceError
 from trace_store.files import Disk
 from trace_store.frozen import value
-from trace_store.importers.input_files import InputFile, Line
+from trace_store.importers.input_files import InputFile, InputLine
 from trace_store.importers.json_records import ROOT, read_document, values_in
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -122,7 +122,7 @@ def file_shape(head: bytes) -> FileShape:
         if objects:
             return FileShape(LINES, objects)
     document = read_document(
-        Line(1, 0, _drop_partial_character(body), len(body), True, whole=True), ROOT, *_LISTS
+        InputLine(1, 0, _drop_partial_character(body), len(body), True, whole=True), ROOT, *_LISTS
     )
     lists = {name: [record.data for record in document.records(name)] for name in document.lists}
     if ROOT in lists:

@@ -30,7 +30,7 @@ from trace_store.importers.contract import (
     Skip,
 )
 from trace_store.importers.convert import author_of, ref_component, short_id
-from trace_store.importers.input_files import Inner, Line, ReadAt
+from trace_store.importers.input_files import Inner, InputLine, ReadAt
 from trace_store.importers.turns import (
     Compaction,
     Event,
@@ -246,11 +246,11 @@ class _OpenCommit:
     records: list[Record] = field(default_factory=list)
 
 
-class TurnPlan:
-    """Planner for a turn reader; see `contract.Plan`."""
+class TurnPlanner:
+    """Planner for a turn reader; see `contract.FilePlanner`."""
 
     def __init__(self, reader: TurnReader) -> None:
-        """Start a plan."""
+        """Start with an empty plan."""
         self._reader = reader
         self._table = TurnTable()
         self._open: dict[str, _OpenCommit] = {}
@@ -262,19 +262,23 @@ class TurnPlan:
         self._resume_point: tuple[dict[str, Any], TableMark, tuple[int, int]] | None = None
 
     @classmethod
-    def load(cls, reader: TurnReader, saved: Any) -> TurnPlan:
-        """Return a plan that resumes from saved state.
+    def load(cls, reader: TurnReader, saved: Any) -> TurnPlanner:
+        """Return a planner that resumes from saved state.
 
         Raises:
             KeyError, TypeError, ValueError: the state is from another version.
         """
-        plan = cls(reader)
+        planner = cls(reader)
         if saved is None:
-            return plan
+            return planner
         reader.state = dict(saved["reader"])
-        plan._table = TurnTable.load(saved["table"])
-        plan._resume_point = (saved["reader"], plan._table.mark(), (saved["at"][0], saved["at"][1]))
-        return plan
+        planner._table = TurnTable.load(saved["table"])
+        planner._resume_point = (
+            saved["reader"],
+            planner._table.mark(),
+            (saved["at"][0], saved["at"][1]),
+        )
+        return planner
 
     def save(self) -> Any:
         if self._resume_point is None:
@@ -302,7 +306,7 @@ class TurnPlan:
     def skips(self) -> Sequence[Skip]:
         return self._skips
 
-    def feed(self, line: Line) -> Iterable[Planned]:
+    def feed(self, line: InputLine) -> Iterable[Planned]:
         begun = (dict(self._reader.state), (line.offset, line.number))
         records = self._reader.records(line)
         if type(records) is tuple and len(records) == 1 and type(records[0]) is Record:
@@ -636,11 +640,11 @@ class TurnFormat:
     def histories(self, environment: Environment, project_dir: str, disk: Disk) -> list[str]:
         return self.finds(environment, project_dir, disk)
 
-    def plan(self, name: str, read_at: ReadAt) -> TurnPlan:
-        return TurnPlan(self.reader(name))
+    def plan(self, name: str, read_at: ReadAt) -> TurnPlanner:
+        return TurnPlanner(self.reader(name))
 
-    def resume(self, name: str, read_at: ReadAt, saved: Any) -> TurnPlan:
-        return TurnPlan.load(self.reader(name), saved)
+    def resume(self, name: str, read_at: ReadAt, saved: Any) -> TurnPlanner:
+        return TurnPlanner.load(self.reader(name), saved)
 
     def holds_several(self, head: bytes) -> bool:
         return self.holds(head)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trace_store.importers.contract import NOTHING, PlannedMessage, Skip
-from trace_store.importers.input_files import Line
+from trace_store.importers.input_files import InputLine
 from trace_store.importers.json_records import read_document, records_of
 from trace_store.objects.parts import Part
 from trace_store.transcripts.sources import Record
@@ -188,7 +188,7 @@ class TurnReader(ABC):
         self.name = name
         self.state: dict[str, Any] = {}
 
-    def records(self, line: Line) -> Iterable[Record | Skip]:
+    def records(self, line: InputLine) -> Iterable[Record | Skip]:
         """Return the records of a line, or the elements of a document."""
         return records_of(line)
 
@@ -227,14 +227,14 @@ class DocumentReader(TurnReader):
     def begin(self, fields: Mapping[str, Any]) -> None:
         """Receive the document's other fields."""
 
-    def records(self, line: Line) -> Iterable[Record | Skip]:
+    def records(self, line: InputLine) -> Iterable[Record | Skip]:
         """Return the elements of the lists, then the damage, if any.
 
         A file with one record a line is read as such.
         """
         return self._elements(line) if line.whole else records_of(line)
 
-    def _elements(self, line: Line) -> Iterator[Record | Skip]:
+    def _elements(self, line: InputLine) -> Iterator[Record | Skip]:
         document = read_document(line, *self.LISTS)
         if document.damage is None and document.lists.keys().isdisjoint(self.LISTS):
             yield from records_of(line)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trace_cli.runtime import Invocation
-    from trace_store.exporters.contract import ExportSession, Turn
+    from trace_store.exporters.contract import ExportSession, SessionTurn
     from trace_store.objects.parts import Part
     from trace_store.repo.repository import Repo
 
@@ -89,13 +89,13 @@ def _head(invocation: Invocation, session: ExportSession, *, whole: bool) -> Ite
             yield f"{name + ':':<10}{one_line(text, 300)}"
 
 
-def _show(invocation: Invocation, turns: Sequence[Turn], *, full: bool) -> None:
+def _show(invocation: Invocation, turns: Sequence[SessionTurn], *, full: bool) -> None:
     for turn in turns:
         for line in _lines(invocation, turn, full=full):
             invocation.line(line)
 
 
-def _lines(invocation: Invocation, turn: Turn, *, full: bool) -> Iterator[str]:
+def _lines(invocation: Invocation, turn: SessionTurn, *, full: bool) -> Iterator[str]:
     message = turn.message
     said = [paint(invocation, short_address(message.address), "yellow")]
     said.append(paint(invocation, message.role, ROLE_STYLES.get(message.role, "")))

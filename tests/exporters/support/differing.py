@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trace_store.exporters.contract import Exported, ExportSession, Turn
+from trace_store.exporters.contract import Exported, ExportSession, SessionTurn
 from trace_store.exporters.session import read_session
 from trace_store.frozen import fields, replace
 from trace_store.importers.contract import NO_MESSAGES
@@ -232,7 +232,7 @@ class _Differ:
 
     # What messages are.
 
-    def _message(self, turn: Turn, becomes: Sequence[Turn]) -> None:
+    def _message(self, turn: SessionTurn, becomes: Sequence[SessionTurn]) -> None:
         one = turn.message
         for each in becomes:
             self.words["message-role"] += each.message.role != one.role
@@ -282,7 +282,7 @@ def _is_note(part: Part) -> bool:
     return isinstance(part, Text) and _NOTE.fullmatch(part.text) is not None
 
 
-def _adds_nothing(turn: Turn) -> bool:
+def _adds_nothing(turn: SessionTurn) -> bool:
     """Return True for a message of notes and of images moved out of results."""
     return all(_is_note(part) or isinstance(part, Image | Opaque) for part in turn.message.parts)
 
@@ -364,7 +364,7 @@ def _matched(
         yield before[at], None
 
 
-def _is_usual(turn: Turn, part: Part) -> bool:
+def _is_usual(turn: SessionTurn, part: Part) -> bool:
     """Only the assistant calls and thinks: elsewhere these are in no form but the lossless one."""
     return turn.message.role == "assistant" or not isinstance(part, ToolCall | Reasoning)
 
@@ -472,5 +472,5 @@ def _characters(one: str, other: str) -> int:
     return len(one) - len(other) + sum(a != b for a, b in zip(joined, other, strict=False))
 
 
-def _is_ghost(turn: Turn) -> bool:
+def _is_ghost(turn: SessionTurn) -> bool:
     return turn.message.ghost or "ghost" in turn.message.labels

@@ -23,7 +23,7 @@ from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
-    Draft,
+    DraftMessage,
     answers_behind_calls,
     drafts_of,
     forget,
@@ -55,7 +55,7 @@ Wire = dict[str, Any]
 
 
 def write(session: ExportSession) -> Exported:
-    """Return the trajectory; see `contract.Writer`."""
+    """Return the trajectory; see `contract.FormatWriter`."""
     drafts = _fit(session)
     schemas = scrub(openai_tools(session.tools, Repairs(())))[0]
     models = [draft.model for draft in drafts if draft.role == ASSISTANT]
@@ -84,7 +84,7 @@ def _session_id(session: ExportSession) -> str:
     return storable_name(name) or coerce.uuid(NAME, coerce.beginning(session))
 
 
-def _fit(session: ExportSession) -> list[Draft]:
+def _fit(session: ExportSession) -> list[DraftMessage]:
     """Return the messages as the importer of ATIF reads them back."""
     drafts = drafts_of(session)
     for draft in drafts:
@@ -92,7 +92,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     drafts = coerce.fitted(drafts, _ROLES, _fit_part, _fit_content)
     drafts = [step for draft in drafts for step in _split_at_reasoning(draft)]
     drafts = only_answers(answers_behind_calls(settle_calls(drafts, _call_id)))
-    caller: Draft | None = None
+    caller: DraftMessage | None = None
     for draft in drafts:
         copied = COPIED in draft.labels
         forget(draft)
@@ -111,7 +111,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     return drafts
 
 
-def _fit_part(draft: Draft, part: Part) -> Part | None:
+def _fit_part(draft: DraftMessage, part: Part) -> Part | None:
     if isinstance(part, Reasoning):
         return Reasoning(whole(part.text)) if part.text else None
     if isinstance(part, ToolCall):
@@ -142,9 +142,9 @@ def _call_id(id_: str) -> str:
     return id_ if storable_name(id_) else marked(id_, ID_LIMIT, "call")
 
 
-def _split_at_reasoning(draft: Draft) -> Iterator[Draft]:
+def _split_at_reasoning(draft: DraftMessage) -> Iterator[DraftMessage]:
     """Split a draft before each run of reasoning."""
-    runs: list[Draft] = [replace(draft, pieces=[])]
+    runs: list[DraftMessage] = [replace(draft, pieces=[])]
     for piece in draft.pieces:
         if isinstance(piece.part, Reasoning) and runs[-1].parts:
             runs.append(replace(draft, pieces=[], id="", usage=None))
@@ -164,7 +164,7 @@ def _metrics(usage: Usage) -> Wire:
     }
 
 
-def _totals(drafts: Sequence[Draft], steps: int) -> Wire:
+def _totals(drafts: Sequence[DraftMessage], steps: int) -> Wire:
     """Return the total usage that providers reported."""
     reports = [_metrics(draft.usage) for draft in drafts if draft.usage is not None]
     keys = ("prompt_tokens", "completion_tokens", "cached_tokens") if reports else ()
@@ -172,7 +172,7 @@ def _totals(drafts: Sequence[Draft], steps: int) -> Wire:
     return {**sums, "total_steps": steps}
 
 
-def _steps(drafts: Sequence[Draft]) -> Iterator[Wire]:
+def _steps(drafts: Sequence[DraftMessage]) -> Iterator[Wire]:
     """Yield the steps, in order."""
     last: Wire | None = None
     number = 0
@@ -189,7 +189,7 @@ def _steps(drafts: Sequence[Draft]) -> Iterator[Wire]:
         yield last
 
 
-def _step(draft: Draft, number: int) -> Wire:
+def _step(draft: DraftMessage, number: int) -> Wire:
     step: Wire = {
         "step_id": number,
         "timestamp": format_time(draft.time),

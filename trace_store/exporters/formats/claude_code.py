@@ -33,7 +33,7 @@ from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
-    Draft,
+    DraftMessage,
     answers_behind_calls,
     drafts_of,
     forget,
@@ -80,7 +80,7 @@ Line = dict[str, Any]
 
 
 def write(session: ExportSession) -> Exported:
-    """Return the transcript; see `contract.Writer`."""
+    """Return the transcript; see `contract.FormatWriter`."""
     drafts = _fit(session)
     facts = _facts(session)
     lines = _Lines(session, facts).all(drafts)
@@ -98,13 +98,13 @@ def write(session: ExportSession) -> Exported:
     return Exported(data, losses, name, resume="" if session.thread else resume)
 
 
-def _fit(session: ExportSession) -> list[Draft]:
+def _fit(session: ExportSession) -> list[DraftMessage]:
     """Return the messages as Claude Code's importer reads them back."""
     roles = (USER, ASSISTANT, TOOL)
     drafts = coerce.fitted(drafts_of(session), roles, _fit_part, _fit_content, beside_results=True)
     drafts = settle_calls(drafts, lambda id_: word(id_, ID_LIMIT, "call"))
     drafts = answers_behind_calls(drafts)
-    said: Draft | None = None
+    said: DraftMessage | None = None
     for number, draft in enumerate(drafts):
         summary = draft.summary and not number and draft.role == USER
         put_in = draft.role == USER and draft.read_kind() == _INSTRUCTION
@@ -151,7 +151,7 @@ class _Lines:
         self._count = 0
         self._callers: dict[str, str] = {}
 
-    def all(self, drafts: Sequence[Draft]) -> Iterator[Line]:
+    def all(self, drafts: Sequence[DraftMessage]) -> Iterator[Line]:
         """Yield the lines, in order."""
         facts = self._facts
         if facts.title:
@@ -164,7 +164,7 @@ class _Lines:
             else:
                 yield from self._input(draft)
 
-    def _answer(self, draft: Draft) -> Iterator[Line]:
+    def _answer(self, draft: DraftMessage) -> Iterator[Line]:
         parts = draft.parts
         for index, part in enumerate(parts):
             last = index == len(parts) - 1
@@ -185,7 +185,7 @@ class _Lines:
                 if call is part and self._last is not None:
                     self._callers[call.id] = self._last
 
-    def _results(self, draft: Draft) -> Iterator[Line]:
+    def _results(self, draft: DraftMessage) -> Iterator[Line]:
         results = draft.results
         rest = [part for part in draft.parts if not isinstance(part, ToolResult)]
         for index, result in enumerate(results):
@@ -198,7 +198,7 @@ class _Lines:
                 more["sourceToolAssistantUUID"] = caller
             yield self._line(draft, more)
 
-    def _input(self, draft: Draft) -> Iterator[Line]:
+    def _input(self, draft: DraftMessage) -> Iterator[Line]:
         if draft.summary:
             yield self._boundary(draft)
         said: Line = {"type": USER, "message": {"role": USER, "content": _content(draft.parts)}}
@@ -208,7 +208,7 @@ class _Lines:
             said["isMeta"] = True
         yield self._line(draft, said)
 
-    def _boundary(self, draft: Draft) -> Line:
+    def _boundary(self, draft: DraftMessage) -> Line:
         more: Line = {
             "type": "system",
             "subtype": "compact_boundary",
@@ -219,7 +219,7 @@ class _Lines:
         }
         return self._line(draft, more)
 
-    def _line(self, draft: Draft, more: Line) -> Line:
+    def _line(self, draft: DraftMessage, more: Line) -> Line:
         facts = self._facts
         turn = self._session.turns[draft.turn]
         uuid = coerce.uuid(facts.session, coerce.place(turn), str(self._count))
@@ -240,7 +240,7 @@ class _Lines:
         return line
 
 
-def _fit_part(draft: Draft, part: Part) -> Part | None:
+def _fit_part(draft: DraftMessage, part: Part) -> Part | None:
     """Return a part as a reader gets it from a message; None if it has no place there."""
     if isinstance(part, Reasoning):
         signed = part.signature and maker(draft.model) == PROVIDER and draft.model
@@ -272,7 +272,7 @@ def _fit_plain(part: Part) -> Part | None:
     return fit_image(part) if isinstance(part, Image) else None
 
 
-def _fit_own(part: Opaque, draft: Draft) -> Opaque | None:
+def _fit_own(part: Opaque, draft: DraftMessage) -> Opaque | None:
     found = block_of(part, PROVIDER)
     type_ = None if found is None else found.get("type")
     if found is None or not isinstance(type_, str) or not type_:

@@ -24,8 +24,8 @@ from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
-    Draft,
-    Piece,
+    DraftMessage,
+    DraftPart,
     drafts_of,
     forget,
     join,
@@ -75,7 +75,7 @@ Wire = dict[str, Any]
 
 
 def write(session: ExportSession) -> Exported:
-    """Return the rollout; see `contract.Writer`."""
+    """Return the rollout; see `contract.FormatWriter`."""
     facts = _facts(session)
     drafts = _fit(session)
     records = _Records(session, facts, drafts).all()
@@ -88,7 +88,7 @@ def write(session: ExportSession) -> Exported:
     return Exported(data, losses, name, resume="" if session.thread else resume)
 
 
-def _fit(session: ExportSession) -> list[Draft]:
+def _fit(session: ExportSession) -> list[DraftMessage]:
     """Return the messages as Codex's importer reads them back."""
     drafts = coerce.fitted(drafts_of(session), ROLES, _fit_part, _fit_content)
     drafts = settle_calls(drafts, lambda id_: call_id(id_, ID_LIMIT))
@@ -110,7 +110,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     return drafts
 
 
-def _fit_part(draft: Draft, part: Part) -> Part | None:
+def _fit_part(draft: DraftMessage, part: Part) -> Part | None:
     if isinstance(part, Text):
         return Text(whole(part.text)) if part.text else None
     if isinstance(part, Image):
@@ -142,9 +142,9 @@ def _tells_failure(result: ToolResult) -> bool:
     return isinstance(read, ToolResult) and read.is_error
 
 
-def _joined_results(drafts: Sequence[Draft]) -> list[Draft]:
+def _joined_results(drafts: Sequence[DraftMessage]) -> list[DraftMessage]:
     """Merge adjacent results into one message, as a reader does."""
-    found: list[Draft] = []
+    found: list[DraftMessage] = []
     for draft in drafts:
         if found and found[-1].role == TOOL == draft.role:
             join(found[-1], draft)
@@ -153,7 +153,7 @@ def _joined_results(drafts: Sequence[Draft]) -> list[Draft]:
     return found
 
 
-def _read_as(draft: Draft, session: ExportSession) -> None:
+def _read_as(draft: DraftMessage, session: ExportSession) -> None:
     """Set a draft's marks to what a reader derives from its records."""
     name = draft.name if _is_from_agent(draft, session) else ""
     own = session.format == NAME or (draft.model and maker(draft.model) == PROVIDER)
@@ -168,7 +168,7 @@ def _read_as(draft: Draft, session: ExportSession) -> None:
         draft.model, draft.usage = "", None
 
 
-def _is_from_agent(draft: Draft, session: ExportSession) -> bool:
+def _is_from_agent(draft: DraftMessage, session: ExportSession) -> bool:
     """Return True if another Codex agent said it; users have no names there."""
     by_name = draft.role == USER and bool(draft.name) and session.format == NAME
     return by_name and not _is_item(draft.parts[0])
@@ -198,7 +198,7 @@ def _usage_of(usage: Usage) -> dict[str, int]:
     return form | {"total_tokens": usage.input_total + usage.output_total}
 
 
-def _compacted(drafts: Sequence[Draft], session: ExportSession) -> int:
+def _compacted(drafts: Sequence[DraftMessage], session: ExportSession) -> int:
     """Return the number of drafts at the start that a compaction record can hold."""
     first = session.turns[drafts[0].turn] if drafts else None
     if first is None or not first.is_summary:
@@ -217,7 +217,7 @@ def _compacted(drafts: Sequence[Draft], session: ExportSession) -> int:
     return count if as_read == held else 0
 
 
-def _items(draft: Draft, text_calls: Collection[str]) -> list[Record]:
+def _items(draft: DraftMessage, text_calls: Collection[str]) -> list[Record]:
     """Return the response items of a draft."""
     if draft.name:
         content = next(_response_items(draft, ()))["content"]
@@ -249,7 +249,9 @@ def _facts(session: ExportSession) -> Facts:
 class _Records:
     """Writes drafts as records."""
 
-    def __init__(self, session: ExportSession, facts: Facts, drafts: Sequence[Draft]) -> None:
+    def __init__(
+        self, session: ExportSession, facts: Facts, drafts: Sequence[DraftMessage]
+    ) -> None:
         self._session = session
         self._facts = facts
         self._drafts = drafts
@@ -293,7 +295,7 @@ class _Records:
             meta["git"] = {"branch": facts.branch}
         return _record(time, "session_meta", meta)
 
-    def _compaction(self, block: Sequence[Draft]) -> Iterator[Record]:
+    def _compaction(self, block: Sequence[DraftMessage]) -> Iterator[Record]:
         if not block:
             return
         model = next((draft.model for draft in block if draft.model), "")
@@ -305,7 +307,7 @@ class _Records:
         yield _record(block[0].time, "event_msg", {"type": "context_compacted"})
         self._open = False
 
-    def _answer(self, draft: Draft) -> Iterator[Record]:
+    def _answer(self, draft: DraftMessage) -> Iterator[Record]:
         if self._open or draft.model != self._model or not self._turn:
             yield self._context(draft, draft.model)
         for item in _items(draft, self._text_calls):
@@ -316,7 +318,7 @@ class _Records:
             yield self._count(draft.time, draft.usage)
             self._open = False
 
-    def _context(self, draft: Draft, model: str) -> Record:
+    def _context(self, draft: DraftMessage, model: str) -> Record:
         where = coerce.place(self._session.turns[draft.turn])
         self._turn = self._turn or coerce.timed_uuid(draft.time, self._facts.session, where)
         self._model = model
@@ -331,7 +333,7 @@ class _Records:
         }
         return _record(draft.time, "turn_context", payload)
 
-    def _asked(self, draft: Draft) -> Iterator[Record]:
+    def _asked(self, draft: DraftMessage) -> Iterator[Record]:
         texts = [part.text for part in draft.parts if isinstance(part, Text)]
         images = [_data_url(part) for part in draft.parts if isinstance(part, Image)]
         payload = {"type": "user_message", "message": "\n".join(texts), "images": images}
@@ -364,7 +366,7 @@ def _record(time: int, type_: str, payload: Record) -> Record:
     return {"timestamp": format_time(time), "type": type_, "payload": payload}
 
 
-def _fit_reasoning(draft: Draft, part: Reasoning) -> Reasoning | None:
+def _fit_reasoning(draft: DraftMessage, part: Reasoning) -> Reasoning | None:
     """Return reasoning of OpenAI's models; `_signed_reasoning` checks the signatures."""
     if not draft.model or maker(draft.model) != PROVIDER:
         return None
@@ -400,7 +402,7 @@ def _fit_content(part: Part) -> Part | None:
     return _fit_own(part, _INPUT_BLOCKS) if isinstance(part, Opaque) else None
 
 
-def _signed_reasoning(draft: Draft) -> None:
+def _signed_reasoning(draft: DraftMessage) -> None:
     """Remove reasoning without a signature directly after it: it is never sent again."""
     signed = False
     for piece in reversed([piece for piece in draft.pieces if piece.part is not None]):
@@ -412,10 +414,10 @@ def _signed_reasoning(draft: Draft) -> None:
             piece.part = None
 
 
-def _settle_frames(draft: Draft) -> None:
+def _settle_frames(draft: DraftMessage) -> None:
     """Remove frames without an item after them, and give the others their call's id."""
     pieces = [piece for piece in draft.pieces if piece.part is not None]
-    behind: Piece | None = None
+    behind: DraftPart | None = None
     spoken = False
     for index, piece in enumerate(pieces):
         frame = _frame(piece.part)
@@ -442,14 +444,14 @@ def _is_frame(part: Part | None) -> bool:
     return _frame(part) is not None
 
 
-def _items_apart(drafts: Iterable[Draft]) -> list[Draft]:
+def _items_apart(drafts: Iterable[DraftMessage]) -> list[DraftMessage]:
     """Return drafts in which each item of the program is a separate message."""
-    found: list[Draft] = []
+    found: list[DraftMessage] = []
     for draft in drafts:
         if draft.role != USER or not any(_is_item(part) for part in draft.parts):
             found.append(draft)
             continue
-        runs: list[list[Piece]] = [[]]
+        runs: list[list[DraftPart]] = [[]]
         for piece in draft.pieces:
             if runs[-1] and piece.part is not None and _is_item(piece.part):
                 runs.append([])
@@ -469,7 +471,7 @@ def _is_item(part: Part | None) -> bool:
     return any(item_of(part, by_program=by_program) is not None for by_program in (True, False))
 
 
-def _response_items(draft: Draft, text_calls: Collection[str]) -> Iterator[Wire]:
+def _response_items(draft: DraftMessage, text_calls: Collection[str]) -> Iterator[Wire]:
     """Yield the items of a draft, given the ids of calls with free-text arguments."""
     spoken: list[Part] = []
     summary: list[Part] = []
@@ -518,7 +520,7 @@ def _block(part: Part, role: str) -> Wire:
     return (parse_object(part.data) if isinstance(part, Opaque) else None) or {}
 
 
-def _message(draft: Draft, spoken: list[Part], frame: Wire) -> Iterator[Wire]:
+def _message(draft: DraftMessage, spoken: list[Part], frame: Wire) -> Iterator[Wire]:
     if spoken:
         content = [_block(part, draft.role) for part in spoken]
         yield {"type": "message", "role": draft.role, "content": content, **frame}
@@ -552,7 +554,7 @@ def _fields(part: Part) -> Wire:
     return {} if frame is None else {k: frame[k] for k in FRAMES[frame["type"]] if k in frame}
 
 
-def _belongs(frame: Wire, behind: Piece, spoken: bool) -> bool:
+def _belongs(frame: Wire, behind: DraftPart, spoken: bool) -> bool:
     """Return True if a frame belongs to the next piece; never in a continued message."""
     part = behind.part
     if frame["type"] == "message":

@@ -24,7 +24,7 @@ from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
     USER,
-    Draft,
+    DraftMessage,
     answers_behind_calls,
     drafts_of,
     forget,
@@ -62,7 +62,7 @@ Wire = dict[str, Any]
 
 
 def write(session: ExportSession) -> Exported:
-    """Return the recording; see `contract.Writer`."""
+    """Return the recording; see `contract.FormatWriter`."""
     drafts = _fit(session)
     facts = _facts(session)
     records = [_header(session, facts, drafts), *_records(session, facts, drafts)]
@@ -72,7 +72,7 @@ def write(session: ExportSession) -> Exported:
     return Exported(data, losses_of(session, drafts, facts=Facts(session=facts.session)), name)
 
 
-def _fit(session: ExportSession) -> list[Draft]:
+def _fit(session: ExportSession) -> list[DraftMessage]:
     """Return the messages as the importer of Gemini CLI reads them back."""
     drafts = coerce.fitted(drafts_of(session), (USER, ASSISTANT, TOOL), _fit_part, _fit_content)
     drafts = only_answers(settle_calls(drafts, lambda id_: call_id(id_, ID_LIMIT)))
@@ -95,7 +95,7 @@ def _fit(session: ExportSession) -> list[Draft]:
     return drafts
 
 
-def _fit_part(draft: Draft, part: Part) -> Part | None:
+def _fit_part(draft: DraftMessage, part: Part) -> Part | None:
     if isinstance(part, Reasoning):
         return Reasoning(sound(part.text)) if part.text else None
     if isinstance(part, ToolCall):
@@ -147,7 +147,7 @@ def _facts(session: ExportSession) -> Facts:
     return Facts(session=coerce.session_uuid(session, known, made), cwd=known.cwd)
 
 
-def _header(session: ExportSession, facts: Facts, drafts: Sequence[Draft]) -> Record:
+def _header(session: ExportSession, facts: Facts, drafts: Sequence[DraftMessage]) -> Record:
     times = [draft.time for draft in drafts] or [0]
     return {
         "sessionId": facts.session,
@@ -158,7 +158,9 @@ def _header(session: ExportSession, facts: Facts, drafts: Sequence[Draft]) -> Re
     }
 
 
-def _records(session: ExportSession, facts: Facts, drafts: Sequence[Draft]) -> Iterator[Record]:
+def _records(
+    session: ExportSession, facts: Facts, drafts: Sequence[DraftMessage]
+) -> Iterator[Record]:
     results = {result.call_id: result for draft in drafts for result in draft.results}
     for draft in drafts:
         if draft.role == TOOL:
@@ -173,12 +175,12 @@ def _records(session: ExportSession, facts: Facts, drafts: Sequence[Draft]) -> I
         yield record | (_said(draft, results) if draft.role == ASSISTANT else _asked(draft))
 
 
-def _asked(draft: Draft) -> Record:
+def _asked(draft: DraftMessage) -> Record:
     text = only_text(draft.parts)
     return {"content": [_part(part) for part in draft.parts] if text is None else text}
 
 
-def _said(draft: Draft, results: dict[str, ToolResult]) -> Record:
+def _said(draft: DraftMessage, results: dict[str, ToolResult]) -> Record:
     spoken = [part for part in draft.parts if not isinstance(part, Reasoning | ToolCall)]
     text = only_text(spoken) if spoken else ""
     said: Record = {"content": [_part(part) for part in spoken] if text is None else text}
@@ -220,7 +222,7 @@ def _fit_plain(part: Part) -> Part | None:
     return read[0] if len(read) == 1 and isinstance(read[0], Image) else None
 
 
-def _fit_own(part: Opaque, draft: Draft) -> Opaque | None:
+def _fit_own(part: Opaque, draft: DraftMessage) -> Opaque | None:
     """Return a Gemini-specific part as a reader gets it; None if not allowed here."""
     found = _own_block(part)
     if found is None or not (draft.role == ASSISTANT or MODEL_ONLY.isdisjoint(found)):

@@ -12,7 +12,7 @@ from trace_store.exporters.lossy.coerce import fit_image, whole
 from trace_store.exporters.lossy.drafts import (
     ASSISTANT,
     TOOL,
-    Draft,
+    DraftMessage,
     drafts_of,
     forget,
     settle_calls,
@@ -31,7 +31,7 @@ Wire = dict[str, Any]
 
 
 def write(session: ExportSession) -> Exported:
-    """Return the list of messages; see `contract.Writer`."""
+    """Return the list of messages; see `contract.FormatWriter`."""
     drafts = coerce.fitted(drafts_of(session), ROLES, _fit_part, _fit_plain)
     drafts = split_results(settle_calls(drafts, lambda id_: id_ or marked(id_, 16, "call")))
     for draft in drafts:
@@ -50,7 +50,7 @@ def write(session: ExportSession) -> Exported:
     return Exported(to_bytes(document) + b"\n", losses, file_name(session, SUFFIX))
 
 
-def _fit_part(draft: Draft, part: Part) -> Part | None:
+def _fit_part(draft: DraftMessage, part: Part) -> Part | None:
     if isinstance(part, ToolCall):
         return ToolCall(part.id, part.name, whole(part.arguments), part.format)
     if isinstance(part, Reasoning):

@@ -15,7 +15,7 @@ MAXIMUM_TOKENS = 8192
 
 @value
 class RequestWriter:
-    """Writer of one request format; see `contract.Writer`.
+    """Writer of one request format; see `contract.FormatWriter`.
 
     Attributes:
         NAME: name of the format.

@@ -18,7 +18,7 @@ SUFFIX = ".json"
 
 
 def write(session: ExportSession) -> Exported:
-    """Return the document; see `contract.Writer`."""
+    """Return the document; see `contract.FormatWriter`."""
     drafts = drafts_of(session)
     coerce.fit_times(drafts)
     document = render("json", [turn.message for turn in session.turns], session.tools).request

@@ -17,7 +17,7 @@ __all__ = ["NAME", "SHOWS_HIDDEN", "SUFFIX", "page", "write"]
 
 
 def write(session: ExportSession) -> Exported:
-    """Return the page; see `contract.Writer`."""
+    """Return the page; see `contract.FormatWriter`."""
     losses = Losses()
     chunks = [chunk.encode("utf-8") for chunk in page.page_of(session, losses)]
     return Exported(chunks, losses.found(), file_name(session, SUFFIX))

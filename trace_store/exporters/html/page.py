@@ -18,7 +18,7 @@ from typing import Any
 
 from trace_store.context.compiled import CompiledMessage
 from trace_store.errors import StorageError
-from trace_store.exporters.contract import Exported, ExportSession, Losses, Turn
+from trace_store.exporters.contract import Exported, ExportSession, Losses, SessionTurn
 from trace_store.exporters.html.markup import Markup, concat, element, plain, preformatted, prose
 from trace_store.exporters.overview import (
     ENCRYPTED_REASONING,
@@ -155,7 +155,9 @@ def _top(session: ExportSession, title: str) -> Iterator[Markup]:
         yield element("details", element("summary", element("b", label)), schemas, class_="tools")
 
 
-def _outline(session: ExportSession, turns: list[tuple[Turn, MessageNumbers]]) -> Iterator[Markup]:
+def _outline(
+    session: ExportSession, turns: list[tuple[SessionTurn, MessageNumbers]]
+) -> Iterator[Markup]:
     yield from _filters(session)
     entries: list[Markup] = []
     last_replacing_commit: ObjectId | None = None
@@ -169,7 +171,7 @@ def _outline(session: ExportSession, turns: list[tuple[Turn, MessageNumbers]]) -
         yield element("ol", *entries)
 
 
-def _entry(turn: Turn, place: MessageNumbers) -> Markup:
+def _entry(turn: SessionTurn, place: MessageNumbers) -> Markup:
     said = turn.reason or excerpt(turn.message.text, OUTLINE_CHARACTERS)
     words = [element("span", said, dir="auto")]
     if place.tokens is not None:
@@ -260,7 +262,7 @@ def _end(session: ExportSession) -> int:
     return max((turn.time for turn in session.turns), default=0)
 
 
-def anchor(turn: Turn) -> str:
+def anchor(turn: SessionTurn) -> str:
     """Return the anchor of a message: its address."""
     return str(turn.message.address)
 
@@ -275,7 +277,7 @@ class Messages:
         self._answered = result_turns(session)
         self._token_total = session.context.estimated_token_count
 
-    def article(self, turn: Turn, place: MessageNumbers) -> Markup:
+    def article(self, turn: SessionTurn, place: MessageNumbers) -> Markup:
         """Return the element of a message."""
         message = turn.message
         names = [message.role]
@@ -296,7 +298,7 @@ class Messages:
             id=anchor(turn),
         )
 
-    def _heading(self, turn: Turn, place: MessageNumbers) -> Markup:
+    def _heading(self, turn: SessionTurn, place: MessageNumbers) -> Markup:
         message, address = turn.message, anchor(turn)
         title = f"{address}, {message.id}" if message.id else address
         who = [
@@ -329,7 +331,7 @@ class Messages:
             bars.append(element("progress", aria_hidden="true", **share))
         return element("header", *words, *bars)
 
-    def _parts(self, turn: Turn) -> Iterator[Markup]:
+    def _parts(self, turn: SessionTurn) -> Iterator[Markup]:
         for part in turn.message.parts:
             yield self._part(part, turn.message)
 

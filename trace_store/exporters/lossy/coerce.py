@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from trace_store.exporters.contract import ExportSession, Facts, Turn
-from trace_store.exporters.lossy.drafts import Draft, Fit, apart, fit_parts, with_roles
+from trace_store.exporters.contract import ExportSession, Facts, SessionTurn
+from trace_store.exporters.lossy.drafts import DraftMessage, Fit, apart, fit_parts, with_roles
 from trace_store.importers.convert import MAXIMUM_TIME, storable_name
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
 from trace_store.oid import digest
@@ -92,7 +92,7 @@ def seed(*words: str) -> bytes:
     return digest("\0".join(words).encode("utf-8", "surrogatepass"))
 
 
-def place(turn: Turn) -> str:
+def place(turn: SessionTurn) -> str:
     """Return the address of a turn's message."""
     return turn.message.address.hex
 
@@ -137,20 +137,20 @@ def session_uuid(session: ExportSession, facts: Facts, made: str) -> str:
     return facts.session
 
 
-def fit_times(drafts: Iterable[Draft]) -> None:
+def fit_times(drafts: Iterable[DraftMessage]) -> None:
     """Limit times of drafts to the years 1970 to 9999, which every format can write."""
     for draft in drafts:
         draft.time = min(max(draft.time, 0), MAXIMUM_TIME)
 
 
 def fitted(
-    drafts: list[Draft],
+    drafts: list[DraftMessage],
     roles: Sequence[str],
-    fit: Callable[[Draft, Part], Part | None],
+    fit: Callable[[DraftMessage, Part], Part | None],
     inside: Fit,
     *,
     beside_results: bool = False,
-) -> list[Draft]:
+) -> list[DraftMessage]:
     """Return drafts with the roles and parts of a format, and names and times that readers accept.
 
     Args:
@@ -172,7 +172,9 @@ def fitted(
     return drafts
 
 
-def unique_ids(drafts: Iterable[Draft], make: str, length: int, session: ExportSession) -> None:
+def unique_ids(
+    drafts: Iterable[DraftMessage], make: str, length: int, session: ExportSession
+) -> None:
     """Give each draft a unique id: its own, or one from a prefix and letters."""
     used: set[str] = set()
     for draft in drafts:

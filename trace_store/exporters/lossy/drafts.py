@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from trace_store.context.usage import Usage
-from trace_store.exporters.contract import ExportSession, Turn
+from trace_store.exporters.contract import ExportSession, SessionTurn
 from trace_store.frozen import field, mutable, replace, value
 from trace_store.objects.message import default_kind
 from trace_store.objects.operations import NORMAL
@@ -25,7 +25,7 @@ Fit = Callable[[Part], Part | None]
 
 
 @mutable
-class Piece:
+class DraftPart:
     """A part of a session, and the part that a reader of the file gets.
 
     Attributes:
@@ -48,7 +48,7 @@ class Piece:
 
 
 @mutable
-class Draft:
+class DraftMessage:
     """A message in the file.
 
     Attributes:
@@ -60,7 +60,7 @@ class Draft:
     """
 
     turn: int
-    pieces: list[Piece]
+    pieces: list[DraftPart]
     role: str
     time: int
     kind: str = ""
@@ -99,16 +99,16 @@ class Draft:
         return self.kind or default_kind(self.role, self.parts)
 
 
-def drafts_of(session: ExportSession) -> list[Draft]:
+def drafts_of(session: ExportSession) -> list[DraftMessage]:
     """Return a complete draft of each turn."""
     return [_draft(number, turn) for number, turn in enumerate(session.turns)]
 
 
-def _draft(number: int, turn: Turn) -> Draft:
+def _draft(number: int, turn: SessionTurn) -> DraftMessage:
     message = turn.message
-    return Draft(
+    return DraftMessage(
         turn=number,
-        pieces=[Piece(number, index, part, part) for index, part in enumerate(message.parts)],
+        pieces=[DraftPart(number, index, part, part) for index, part in enumerate(message.parts)],
         role=message.role,
         time=turn.time,
         kind=message.kind,
@@ -123,7 +123,7 @@ def _draft(number: int, turn: Turn) -> Draft:
     )
 
 
-def forget(draft: Draft) -> None:
+def forget(draft: DraftMessage) -> None:
     """Remove what few formats support: the speaker's name, kind, labels, priority, ghost and summary."""
     draft.name = draft.kind = ""
     draft.labels, draft.priority = frozenset(), NORMAL
@@ -131,8 +131,8 @@ def forget(draft: Draft) -> None:
 
 
 def fit_parts(
-    drafts: Iterable[Draft], fit: Callable[[Draft, Part], Part | None], inside: Fit
-) -> list[Draft]:
+    drafts: Iterable[DraftMessage], fit: Callable[[DraftMessage, Part], Part | None], inside: Fit
+) -> list[DraftMessage]:
     """Convert each part to the format, and drop empty drafts.
 
     Args:
@@ -154,13 +154,13 @@ def fit_parts(
     return kept
 
 
-def _fit_result(piece: Piece, result: ToolResult, inside: Fit) -> None:
+def _fit_result(piece: DraftPart, result: ToolResult, inside: Fit) -> None:
     piece.inner = tuple((part, inside(part)) for part in result.content)
     content = [part for _, part in piece.inner if part is not None]
     piece.part = ToolResult(result.call_id, content, result.is_error)
 
 
-def apart(drafts: Iterable[Draft], *, beside_results: bool = False) -> list[Draft]:
+def apart(drafts: Iterable[DraftMessage], *, beside_results: bool = False) -> list[DraftMessage]:
     """Move results into tool messages, and drop calls and reasoning of other roles.
 
     Results in other messages become separate messages; calls and reasoning in other messages are dropped, since no
@@ -170,7 +170,7 @@ def apart(drafts: Iterable[Draft], *, beside_results: bool = False) -> list[Draf
         drafts: the drafts.
         beside_results: whether a message of results may have other content after them.
     """
-    found: list[Draft] = []
+    found: list[DraftMessage] = []
     for draft in drafts:
         if draft.role != ASSISTANT:
             for piece in draft.pieces:
@@ -185,9 +185,9 @@ def apart(drafts: Iterable[Draft], *, beside_results: bool = False) -> list[Draf
     return found
 
 
-def _split(draft: Draft) -> list[Draft]:
+def _split(draft: DraftMessage) -> list[DraftMessage]:
     """Split a draft into runs of results and of other parts."""
-    runs: list[Draft] = []
+    runs: list[DraftMessage] = []
     for piece in draft.pieces:
         if piece.part is None and runs:
             runs[-1].pieces.append(piece)
@@ -207,7 +207,7 @@ def _split(draft: Draft) -> list[Draft]:
     return runs or [draft]
 
 
-def split_results(drafts: Iterable[Draft]) -> list[Draft]:
+def split_results(drafts: Iterable[DraftMessage]) -> list[DraftMessage]:
     """Return drafts in which each result is a separate message."""
     found = []
     for draft in drafts:
@@ -218,14 +218,14 @@ def split_results(drafts: Iterable[Draft]) -> list[Draft]:
     return found
 
 
-def with_roles(drafts: Iterable[Draft], known: Sequence[str]) -> None:
+def with_roles(drafts: Iterable[DraftMessage], known: Sequence[str]) -> None:
     """Replace roles that the format lacks; a tool message without results is a user's."""
     for draft in drafts:
         if draft.role not in known or (draft.role == TOOL and not draft.results):
             draft.role = USER
 
 
-def join(before: Draft, after: Draft) -> None:
+def join(before: DraftMessage, after: DraftMessage) -> None:
     """Append the parts of one draft to another."""
     before.pieces += after.pieces
     before.id = before.id or after.id
@@ -241,16 +241,16 @@ class Pairs:
         result_of: the piece of the result of a call, by the id() of the call's piece.
     """
 
-    call_of: Mapping[int, tuple[Piece, Draft]]
-    result_of: Mapping[int, Piece]
+    call_of: Mapping[int, tuple[DraftPart, DraftMessage]]
+    result_of: Mapping[int, DraftPart]
 
 
-def _pairs_of(drafts: Sequence[Draft]) -> Pairs:
+def _pairs_of(drafts: Sequence[DraftMessage]) -> Pairs:
     """Return the pairs; valid as long as drafts and pieces are the same objects."""
     pieces = [[piece for piece in draft.pieces if piece.part is not None] for draft in drafts]
     found, _ = pair(drafts)
 
-    def at(place: Place) -> Piece:
+    def at(place: Place) -> DraftPart:
         return pieces[place[0]][place[1]]
 
     return Pairs(
@@ -259,7 +259,7 @@ def _pairs_of(drafts: Sequence[Draft]) -> Pairs:
     )
 
 
-def settle_calls(drafts: Sequence[Draft], fit: Callable[[str], str]) -> list[Draft]:
+def settle_calls(drafts: Sequence[DraftMessage], fit: Callable[[str], str]) -> list[DraftMessage]:
     """Return drafts with unique, valid call ids and at most one result per call.
 
     A result has the id of its call. A result without a call stays, with an unused id.
@@ -291,7 +291,7 @@ def settle_calls(drafts: Sequence[Draft], fit: Callable[[str], str]) -> list[Dra
     return [draft for draft in drafts if draft.parts]
 
 
-def only_answers(drafts: Sequence[Draft]) -> list[Draft]:
+def only_answers(drafts: Sequence[DraftMessage]) -> list[DraftMessage]:
     """Return drafts without results that lack a call."""
     pairs = _pairs_of(drafts)
     for piece in list(_pieces(drafts)):
@@ -300,15 +300,15 @@ def only_answers(drafts: Sequence[Draft]) -> list[Draft]:
     return [draft for draft in drafts if draft.parts]
 
 
-def answers_behind_calls(drafts: Sequence[Draft]) -> list[Draft]:
+def answers_behind_calls(drafts: Sequence[DraftMessage]) -> list[DraftMessage]:
     """Return drafts in which one message with all results directly follows the calls.
 
     A result without a call stays with the results of the message before. Other content of a message of results
     stays with them, unless they move elsewhere.
     """
     pairs = _pairs_of(drafts)
-    answers: dict[int, list[tuple[Draft, Piece]]] = {}
-    rounds: list[tuple[Draft | None, list[Draft]]] = [(None, [])]
+    answers: dict[int, list[tuple[DraftMessage, DraftPart]]] = {}
+    rounds: list[tuple[DraftMessage | None, list[DraftMessage]]] = [(None, [])]
     for draft in drafts:
         if draft.role == ASSISTANT:
             rounds.append((draft, []))
@@ -320,7 +320,7 @@ def answers_behind_calls(drafts: Sequence[Draft]) -> list[Draft]:
             found = pairs.call_of.get(id(piece))
             owner = rounds[-1][0] if found is None else found[1]
             answers.setdefault(id(owner), []).append((draft, piece))
-    made: list[Draft] = []
+    made: list[DraftMessage] = []
     for owner, others in rounds:
         made += [owner] if owner is not None else []
         together = _together(answers.get(id(owner), ()))
@@ -338,8 +338,8 @@ def answers_behind_calls(drafts: Sequence[Draft]) -> list[Draft]:
     return made
 
 
-def _together(answers: Sequence[tuple[Draft, Piece]]) -> Draft | None:
-    found: Draft | None = None
+def _together(answers: Sequence[tuple[DraftMessage, DraftPart]]) -> DraftMessage | None:
+    found: DraftMessage | None = None
     for draft, piece in answers:
         one = replace(draft, pieces=[piece], role=TOOL)
         if found is None:
@@ -349,7 +349,7 @@ def _together(answers: Sequence[tuple[Draft, Piece]]) -> Draft | None:
     return found
 
 
-def _pieces(drafts: Sequence[Draft]) -> Iterator[Piece]:
+def _pieces(drafts: Sequence[DraftMessage]) -> Iterator[DraftPart]:
     return (piece for draft in drafts for piece in draft.pieces)
 
 

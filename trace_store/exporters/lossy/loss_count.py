@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from trace_store.context.usage import Usage
 from trace_store.errors import InvalidInputError
-from trace_store.exporters.contract import ExportSession, Facts, Loss, Losses, Turn
+from trace_store.exporters.contract import ExportSession, Facts, Loss, Losses, SessionTurn
 from trace_store.exporters.lossy.coerce import whole
-from trace_store.exporters.lossy.drafts import ASSISTANT, Draft, Piece
+from trace_store.exporters.lossy.drafts import ASSISTANT, DraftMessage, DraftPart
 from trace_store.frozen import fields
 from trace_store.objects.operations import NORMAL
 from trace_store.objects.parts import (
@@ -29,7 +29,7 @@ from trace_store.objects.parts import (
 
 def losses_of(
     session: ExportSession,
-    drafts: Sequence[Draft],
+    drafts: Sequence[DraftMessage],
     *,
     tools: int = 0,
     moved: int = 0,
@@ -51,8 +51,8 @@ def losses_of(
     if not drafts:
         raise nothing_left()
     losses = Losses()
-    holding: dict[int, list[Draft]] = defaultdict(list)
-    pieces: dict[int, list[Piece]] = defaultdict(list)
+    holding: dict[int, list[DraftMessage]] = defaultdict(list)
+    pieces: dict[int, list[DraftPart]] = defaultdict(list)
     for draft in drafts:
         losses.add("message-bounds", count=len(draft.turns) - 1)
         for turn in draft.turns:
@@ -93,7 +93,7 @@ def same_usage(one: Usage | None, other: Usage | None) -> bool:
 
 
 def _count_message(
-    session: ExportSession, turn: Turn, drafts: Sequence[Draft], losses: Losses
+    session: ExportSession, turn: SessionTurn, drafts: Sequence[DraftMessage], losses: Losses
 ) -> None:
     message = turn.message
     draft = next((each for each in drafts if each.role == message.role), drafts[0])
@@ -120,7 +120,7 @@ def _count_message(
     losses.add("label", count=len(message.labels - draft.labels))
 
 
-def _count_part(original: Part, piece: Piece | None, model: str, losses: Losses) -> None:
+def _count_part(original: Part, piece: DraftPart | None, model: str, losses: Losses) -> None:
     part = None if piece is None else piece.part
     if part is None:
         _count_gone(original, model, losses)
@@ -187,7 +187,7 @@ def _characters(original: str, text: str) -> int:
     return len(original) - len(joined) + changed + abs(len(joined) - len(text))
 
 
-def _moved(drafts: Iterable[Draft]) -> int:
+def _moved(drafts: Iterable[DraftMessage]) -> int:
     """Return the number of parts that changed their order."""
     placed = [piece for draft in drafts for piece in draft.pieces if piece.part is not None]
     order = sorted(range(len(placed)), key=lambda at: (placed[at].turn, placed[at].index))

@@ -18,7 +18,14 @@ from typing import Any
 from trace_store.context.compiled import CompiledMessage
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import Exported, ExportSession, file_name
-from trace_store.exporters.lossy.drafts import ASSISTANT, FRONT_ROLES, TOOL, USER, Draft, Piece
+from trace_store.exporters.lossy.drafts import (
+    ASSISTANT,
+    FRONT_ROLES,
+    TOOL,
+    USER,
+    DraftMessage,
+    DraftPart,
+)
 from trace_store.exporters.lossy.loss_count import losses_of, nothing_left
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
@@ -34,7 +41,7 @@ from trace_store.providers.wire import parse_object, replace_surrogates, scrub, 
 _CACHE_MARKS = ("cache_control", "prompt_cache_breakpoint")
 
 
-def read_back(messages: Sequence[CompiledMessage], request: Any) -> tuple[list[Draft], int]:
+def read_back(messages: Sequence[CompiledMessage], request: Any) -> tuple[list[DraftMessage], int]:
     """Return a request's messages with origins, and the number of moved images.
 
     Args:
@@ -63,8 +70,8 @@ def _of_a_tool(message: Message) -> Message:
     return Message(TOOL, message.parts) if message.role == USER and results else message
 
 
-def _draft(message: Message, pieces: list[Piece]) -> Draft:
-    return Draft(
+def _draft(message: Message, pieces: list[DraftPart]) -> DraftMessage:
+    return DraftMessage(
         turn=pieces[0].turn,
         pieces=pieces,
         role=message.role,
@@ -86,14 +93,14 @@ class _Origins:
         self._called: dict[str, Place] = {}
         self._places: dict[Hashable, deque[Place]] = defaultdict(deque)
         self._found: set[Place] = set()
-        self._outside: dict[Hashable, deque[tuple[Piece, int]]] = defaultdict(deque)
+        self._outside: dict[Hashable, deque[tuple[DraftPart, int]]] = defaultdict(deque)
         self.moved = 0
         for at, message in enumerate(messages):
             for index, part in enumerate(message.parts):
                 for key in _keys(part, message.role):
                     self._places[key].append((at, index))
 
-    def find(self, part: Part, role: str) -> Piece | None:
+    def find(self, part: Part, role: str) -> DraftPart | None:
         """Return the piece of a part in a message of this role; None for a note."""
         if isinstance(part, ToolCall):
             return self._call(part)
@@ -107,7 +114,7 @@ class _Origins:
             place = places.popleft()
             self._found.add(place)
             original = self._part(place)
-            return Piece(*place, original, _as_said(original, part))
+            return DraftPart(*place, original, _as_said(original, part))
         if self._outside[key]:
             piece, index = self._outside[key].popleft()
             inner = list(piece.inner or ())
@@ -116,21 +123,21 @@ class _Origins:
             self.moved += 1
         return None
 
-    def _call(self, call: ToolCall) -> Piece | None:
+    def _call(self, call: ToolCall) -> DraftPart | None:
         if not self._calls:
             return None
         place = self._calls.popleft()
         self._called[call.id] = place
-        return Piece(*place, self._part(place), call)
+        return DraftPart(*place, self._part(place), call)
 
-    def _result(self, result: ToolResult) -> Piece | None:
+    def _result(self, result: ToolResult) -> DraftPart | None:
         call = self._called.get(result.call_id)
         if call is None:
             return None
         place = self._result_of[call]
         original = self._part(place)
         inner = tuple(_inside(original, result)) if isinstance(original, ToolResult) else ()
-        piece = Piece(*place, original, result, inner)
+        piece = DraftPart(*place, original, result, inner)
         for index, (part, kept) in enumerate(inner):
             if kept is None and isinstance(part, Image | Opaque):
                 for key in _keys(part, USER):

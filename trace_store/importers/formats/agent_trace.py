@@ -16,7 +16,7 @@ from trace_store.history.summary import EVENT_KEY
 from trace_store.importers.contract import Skip
 from trace_store.importers.convert import storable_name, time_of
 from trace_store.importers.formats.trail import FOLDERS, mentions
-from trace_store.importers.input_files import Line, files_in
+from trace_store.importers.input_files import InputLine, files_in
 from trace_store.importers.json_records import ROOT, read_document, records_of
 from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat
@@ -34,7 +34,7 @@ class AgentTraceReader(TurnReader):
 
     AGENT = NAME
 
-    def records(self, line: Line) -> Iterator[Record | Skip]:
+    def records(self, line: InputLine) -> Iterator[Record | Skip]:
         if line.whole and (line.data or b"").lstrip()[:1] == b"[":
             document = read_document(line, ROOT)
             yield from document.lists.get(ROOT, [])

@@ -29,7 +29,7 @@ from trace_store.importers.convert import (
     tool_schemas,
     usage_counts,
 )
-from trace_store.importers.input_files import Line
+from trace_store.importers.input_files import InputLine
 from trace_store.importers.json_records import (
     NOT_A_RECORD,
     compact,
@@ -72,7 +72,7 @@ class AtifReader(TurnReader):
         self._called: dict[str, str] = {}
         self._last: tuple[int, str] | None = None
 
-    def records(self, line: Line) -> Iterator[Record | Skip]:
+    def records(self, line: InputLine) -> Iterator[Record | Skip]:
         if not line.whole:
             yield from records_of(line)
             return
@@ -170,7 +170,7 @@ class AtifReader(TurnReader):
         self.state["writer"] = storable_name(agent.get("name"))
         self.state["model"] = next((name for each in models if (name := storable_name(each))), "")
 
-    def _subagents(self, line: Line, elements: list[Record | Skip]) -> Iterator[Record | Skip]:
+    def _subagents(self, line: InputLine, elements: list[Record | Skip]) -> Iterator[Record | Skip]:
         """Yield the steps of embedded trajectories, each on a branch of its own."""
         for number, each in enumerate(elements, 1):
             if isinstance(each, Skip):
@@ -206,7 +206,7 @@ def recognises(head: bytes) -> bool:
 
 
 @mutable
-class Step:
+class AtifStep:
     """Messages and calls of a step.
 
     Attributes:
@@ -224,7 +224,7 @@ class Step:
     agents: list[str] = field(default_factory=list)
 
 
-def step_of(data: Mapping[str, Any], open_calls: Collection[str], model: str) -> Step:
+def step_of(data: Mapping[str, Any], open_calls: Collection[str], model: str) -> AtifStep:
     """Return the messages and calls of a step.
 
     Args:
@@ -232,7 +232,7 @@ def step_of(data: Mapping[str, Any], open_calls: Collection[str], model: str) ->
         open_calls: ids of earlier unanswered calls.
         model: the agent's model, for steps that name none.
     """
-    step = Step(_ROLES.get(str(data.get("source")), "system"))
+    step = AtifStep(_ROLES.get(str(data.get("source")), "system"))
     own: list[Part] = []
     reasoning = data.get("reasoning_content")
     if isinstance(reasoning, str) and reasoning and step.role == "assistant":
@@ -292,7 +292,7 @@ def _call(call: Mapping[str, Any]) -> Part:
 
 
 def _observed(
-    observation: Any, step: Step, open_calls: Collection[str]
+    observation: Any, step: AtifStep, open_calls: Collection[str]
 ) -> tuple[list[ToolResult], list[Part]]:
     """Return results that answer calls, and other observations."""
     results: list[ToolResult] = []

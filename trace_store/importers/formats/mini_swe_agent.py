@@ -22,7 +22,7 @@ from trace_store.importers.convert import (
 )
 from trace_store.importers.formats.chats.reader import NO_FIELDS, message_of, response_fields
 from trace_store.importers.formats.swe_agent import RUN_KEY, model_of, run_facts
-from trace_store.importers.input_files import Line
+from trace_store.importers.input_files import InputLine
 from trace_store.importers.json_records import ROOT
 from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat
@@ -57,7 +57,7 @@ class MiniReader(DocumentReader):
         self._model = model_of(info, "config", "model", "model_name")
         self.state = {"session": storable_name(fields.get("instance_id"))}
 
-    def records(self, line: Line) -> Iterator[Record | Skip]:
+    def records(self, line: InputLine) -> Iterator[Record | Skip]:
         elements = list(super().records(line))
         self._last = next(
             (

@@ -27,7 +27,7 @@ from trace_store.importers.convert import (
     storable_name,
     text_parts,
 )
-from trace_store.importers.input_files import Line, files_in
+from trace_store.importers.input_files import InputLine, files_in
 from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Switch, Turn
@@ -64,7 +64,7 @@ class SweAgentReader(DocumentReader):
         model = model_of(fields.get("replay_config"), "agent", "model", "name")
         self._model = "" if model in _NO_MODELS else model
 
-    def records(self, line: Line) -> Iterator[Record | Skip]:
+    def records(self, line: InputLine) -> Iterator[Record | Skip]:
         elements = list(super().records(line))
         spoken = [each for each in elements if isinstance(each, Record) and "role" in each.data]
         steps = [each for each in elements if isinstance(each, Record) and "role" not in each.data]

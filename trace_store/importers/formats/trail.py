@@ -16,7 +16,7 @@ from trace_store.files import Disk
 from trace_store.history.summary import EVENT_KEY
 from trace_store.importers.contract import Skip
 from trace_store.importers.convert import storable_name, time_of
-from trace_store.importers.input_files import Line, files_in
+from trace_store.importers.input_files import InputLine, files_in
 from trace_store.importers.json_records import NOT_A_RECORD, Document, read_document, within
 from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat
@@ -50,7 +50,7 @@ class TrailReader(TurnReader):
         self._chapter: Mapping[str, Any] = {}
         self._has_ended = False
 
-    def records(self, line: Line) -> Iterator[Record | Skip]:
+    def records(self, line: InputLine) -> Iterator[Record | Skip]:
         document = read_document(line, "chapters", singles=_SINGLES)
         is_trajectory = "chapters" in document.lists or document.singles or document.damage
         if not is_trajectory:
@@ -179,7 +179,7 @@ def _marks(data: Mapping[str, Any]) -> dict[str, Any]:
     return marks
 
 
-def _damage(line: Line, document: Document) -> Skip:
+def _damage(line: InputLine, document: Document) -> Skip:
     data = line.data or b""
     at = (b"\n" + data).find(_CONFLICT_MARK)
     if at < 0:

@@ -43,7 +43,7 @@ from trace_store.importers.formats.chats.shapes import (
     held_message,
     message_shape,
 )
-from trace_store.importers.input_files import Line, read_lines
+from trace_store.importers.input_files import InputLine, read_lines
 from trace_store.importers.json_records import ROOT, Document, read_document, records_of, within
 from trace_store.importers.turns import Event, Switch, Turn, TurnReader
 from trace_store.objects import operations as ops
@@ -86,7 +86,7 @@ class ChatReader(TurnReader):
         self._repeated = 0
         self._ids: dict[int, str] = {}
 
-    def records(self, line: Line) -> Iterator[Record | Skip]:
+    def records(self, line: InputLine) -> Iterator[Record | Skip]:
         if line.whole:
             yield from self._document(line)
         else:
@@ -127,7 +127,7 @@ class ChatReader(TurnReader):
         names = (name, data.get("role"), role, data.get("type"), next(iter(data), None))
         return next((name[:100] for name in names if isinstance(name, str) and name), "untyped")
 
-    def _document(self, line: Line) -> Iterator[Record | Skip]:
+    def _document(self, line: InputLine) -> Iterator[Record | Skip]:
         document = read_document(line, ROOT, *LISTS, singles=SINGLE_KEYS)
         elements = document.lists.get(ROOT)
         if document.damage is not None and _begins_with_a_line(line):
@@ -149,7 +149,7 @@ class ChatReader(TurnReader):
         if document.damage is not None:
             yield document.damage
 
-    def _line(self, line: Line) -> Iterator[Record | Skip]:
+    def _line(self, line: InputLine) -> Iterator[Record | Skip]:
         line = _without_mark(line)
         if line.data is not None and line.data.startswith(b"["):
             document = read_document(line._replace(whole=True), ROOT)
@@ -158,7 +158,7 @@ class ChatReader(TurnReader):
         for record in records_of(line):
             yield from self._expand(line, record)
 
-    def _expand(self, line: Line, record: Record | Skip) -> Iterator[Record | Skip]:
+    def _expand(self, line: InputLine, record: Record | Skip) -> Iterator[Record | Skip]:
         """Yield the messages of a container, or the record itself."""
         if isinstance(record, Skip) or not container_shape(record.data):
             yield record
@@ -168,7 +168,7 @@ class ChatReader(TurnReader):
         yield from self._conversation(inner, document, record.data)
 
     def _conversation(
-        self, line: Line, document: Document, form: Mapping[str, Any]
+        self, line: InputLine, document: Document, form: Mapping[str, Any]
     ) -> Iterator[Record | Skip]:
         self._begin(form)
         yield from self._container(line, document, form)
@@ -177,7 +177,7 @@ class ChatReader(TurnReader):
         self._answer = NO_FIELDS
 
     def _container(
-        self, line: Line, document: Document, form: Mapping[str, Any]
+        self, line: InputLine, document: Document, form: Mapping[str, Any]
     ) -> Iterator[Record | Skip]:
         """Yield the messages of a request, a response, and what wraps them."""
         self._offer(form)
@@ -341,14 +341,14 @@ def _form(document: Document) -> dict[str, Any]:
     return {**document.fields, **lists, **singles}
 
 
-def _without_mark(line: Line) -> Line:
+def _without_mark(line: InputLine) -> InputLine:
     """Return a line without the file's byte order mark."""
     if line.offset or line.data is None or not line.data.startswith(_MARK):
         return line
     return line._replace(offset=3, data=line.data[3:], length=line.length - 3)
 
 
-def _begins_with_a_line(line: Line) -> bool:
+def _begins_with_a_line(line: InputLine) -> bool:
     """Return True if a damaged document's first line is a complete object or list."""
     first, newline, _ = (line.data or b"").partition(b"\n")
     try:

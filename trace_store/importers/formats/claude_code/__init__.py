@@ -9,7 +9,7 @@ from typing import Any
 
 from trace_store.environment import Environment
 from trace_store.files import Disk
-from trace_store.importers.formats.claude_code.plan import ClaudeCodePlan
+from trace_store.importers.formats.claude_code.plan import ClaudeCodePlanner
 from trace_store.importers.input_files import ReadAt, files_in
 
 __all__ = ["NAME", "SUFFIXES", "histories", "is_document", "plan", "resume", "sniff"]
@@ -40,14 +40,14 @@ def histories(environment: Environment, project_dir: str, disk: Disk) -> list[st
     return claude_code_history(environment, project_dir, disk)
 
 
-def plan(name: str, read_at: ReadAt) -> ClaudeCodePlan:
-    """Start the plan of a file; see `contract.Format`."""
-    return ClaudeCodePlan(name, read_at)
+def plan(name: str, read_at: ReadAt) -> ClaudeCodePlanner:
+    """Return the planner of a file; see `contract.Format`."""
+    return ClaudeCodePlanner(name, read_at)
 
 
-def resume(name: str, read_at: ReadAt, saved: Any) -> ClaudeCodePlan:
-    """Resume a saved plan; see `contract.Format`."""
-    return ClaudeCodePlan.load(name, read_at, saved)
+def resume(name: str, read_at: ReadAt, saved: Any) -> ClaudeCodePlanner:
+    """Return a planner that resumes from saved state; see `contract.Format`."""
+    return ClaudeCodePlanner.load(name, read_at, saved)
 
 
 def claude_code_history(environment: Environment, project_dir: str, disk: Disk) -> list[str]:

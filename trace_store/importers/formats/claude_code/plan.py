@@ -65,7 +65,7 @@ from trace_store.importers.formats.claude_code.threads import (
     side_thread,
     turn_message,
 )
-from trace_store.importers.input_files import Line, ReadAt, line_at
+from trace_store.importers.input_files import InputLine, ReadAt, line_at
 from trace_store.importers.json_records import records_of
 from trace_store.objects.parts import ToolResult
 from trace_store.oid import digest
@@ -79,11 +79,11 @@ _UUID_GROUPS = (8, 4, 4, 4, 12)
 COMPACTION_REASON = "compaction"
 
 
-class ClaudeCodePlan:
-    """Planner of one transcript; see `contract.Plan`."""
+class ClaudeCodePlanner:
+    """Planner of one transcript; see `contract.FilePlanner`."""
 
     def __init__(self, name: str, read_at: ReadAt) -> None:
-        """Start a plan.
+        """Start with an empty plan.
 
         Args:
             name: file name without suffix, which is the id of a session.
@@ -99,12 +99,12 @@ class ClaudeCodePlan:
         self._skips: list[Skip] = []
 
     @classmethod
-    def load(cls, name: str, read_at: ReadAt, saved: Any) -> ClaudeCodePlan:
-        """Return a plan that resumes from saved state; errors as in `load_session`."""
-        plan = cls(name, read_at)
-        plan._session_id, plan._agent_id = saved["session"], saved["agent"]
-        plan._state = load_session(saved["state"], read_at)
-        return plan
+    def load(cls, name: str, read_at: ReadAt, saved: Any) -> ClaudeCodePlanner:
+        """Return a planner that resumes from saved state; errors as in `load_session`."""
+        planner = cls(name, read_at)
+        planner._session_id, planner._agent_id = saved["session"], saved["agent"]
+        planner._state = load_session(saved["state"], read_at)
+        return planner
 
     def save(self) -> Any:
         return {
@@ -134,7 +134,7 @@ class ClaudeCodePlan:
     def skips(self) -> Sequence[Skip]:
         return self._skips
 
-    def feed(self, line: Line) -> Iterable[Planned]:
+    def feed(self, line: InputLine) -> Iterable[Planned]:
         records = records_of(line)
         # The common case is one record a line; several are written one by one.
         return self._take(records[0]) if isinstance(records, tuple) else self._take_each(records)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from trace_store.importers.contract import Skip
 from trace_store.importers.convert import time_of
-from trace_store.importers.input_files import Line
+from trace_store.importers.input_files import InputLine
 from trace_store.importers.json_records import (
     CUT_SHORT,
     NOT_UTF8,
@@ -178,7 +178,7 @@ class _UnfitError(ValueError):
     """A statement of unsupported form."""
 
 
-def rows_of(line: Line, tables: Collection[str]) -> Iterator[Record | Skip]:
+def rows_of(line: InputLine, tables: Collection[str]) -> Iterator[Record | Skip]:
     """Yield the rows of some tables, in dump order.
 
     Args:
@@ -194,7 +194,7 @@ def rows_of(line: Line, tables: Collection[str]) -> Iterator[Record | Skip]:
 class _Dump:
     """Parser of one dump."""
 
-    def __init__(self, line: Line, data: bytes, tables: Collection[str]) -> None:
+    def __init__(self, line: InputLine, data: bytes, tables: Collection[str]) -> None:
         self._line = line
         self._data = data
         self._tables = tables

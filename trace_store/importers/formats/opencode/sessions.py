@@ -28,7 +28,7 @@ from trace_store.importers.formats.opencode.rows import (
     rows_of,
     session_info,
 )
-from trace_store.importers.input_files import Line
+from trace_store.importers.input_files import InputLine
 from trace_store.importers.json_records import read_document, records_of
 from trace_store.importers.turns import (
     Compaction,
@@ -57,7 +57,7 @@ class OpencodeReader(DocumentReader):
         self._events: dict[int, list[Event]] = {}
         self._end: list[Event] = []
 
-    def records(self, line: Line) -> Iterator[Record | Skip]:
+    def records(self, line: InputLine) -> Iterator[Record | Skip]:
         if not line.whole:
             yield from records_of(line)
         elif is_dump(line.data or b""):
@@ -79,13 +79,13 @@ class OpencodeReader(DocumentReader):
         role = info.get("role") if isinstance(info, dict) else None
         return role[:100] if isinstance(role, str) else "untyped"
 
-    def _read_export(self, line: Line) -> Iterator[Record | Skip]:
+    def _read_export(self, line: InputLine) -> Iterator[Record | Skip]:
         document = read_document(line, *self.LISTS)
         info = _map(document.fields.get("info"))
         self._set_state(info)
         records = list(document.records(MESSAGES))
         messages = [
-            SessionMessage(_map(r.data.get("info")), _list(r.data.get("parts"))) for r in records
+            OpencodeMessage(_map(r.data.get("info")), _list(r.data.get("parts"))) for r in records
         ]
         conversation = Conversation(info, messages)
         for number, record in enumerate(records):
@@ -95,7 +95,7 @@ class OpencodeReader(DocumentReader):
         if document.damage is not None:
             yield document.damage
 
-    def _read_dump(self, line: Line) -> Iterator[Record | Skip]:
+    def _read_dump(self, line: InputLine) -> Iterator[Record | Skip]:
         rows: dict[str, list[Record]] = {table: [] for table in TABLES}
         skips: list[Skip] = []
         for found in rows_of(line, TABLES):
@@ -121,7 +121,7 @@ class OpencodeReader(DocumentReader):
         message_rows = dump_rows.take("message", id_)
         part_rows = [dump_rows.take("part", record.data[ROW].get("id")) for record in message_rows]
         messages = [
-            SessionMessage(
+            OpencodeMessage(
                 message_info(record.data[ROW]), [part_of(r.data[ROW], id_) for r in parts]
             )
             for record, parts in zip(message_rows, part_rows, strict=True)
@@ -241,7 +241,7 @@ class MessageEvent:
 
 
 @value
-class SessionMessage:
+class OpencodeMessage:
     """A message of a session."""
 
     info: Map
@@ -278,7 +278,7 @@ class _Cleared:
 class Conversation:
     """Converter of a session's messages to events."""
 
-    def __init__(self, info: Map, messages: Sequence[SessionMessage]) -> None:
+    def __init__(self, info: Map, messages: Sequence[OpencodeMessage]) -> None:
         """Prepare a session.
 
         Args:
@@ -418,7 +418,7 @@ class Conversation:
                 yield self._turn(at, index, step)
 
 
-def _summary_request(message: SessionMessage) -> Map:
+def _summary_request(message: OpencodeMessage) -> Map:
     """Return the part that requests a summary, or an empty map."""
     if message.info.get("role") != "user":
         return {}
