@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from trace_store.trajectories.tasks.handle import Followed as Followed
     from trace_store.trajectories.tasks.handle import Refreshed as Refreshed
     from trace_store.trajectories.tasks.handle import Tasks as Tasks
-    from trace_store.trajectories.tasks.systems import Place as Place
+    from trace_store.trajectories.tasks.systems import LocalProject as LocalProject
     from trace_store.trajectories.tasks.systems import TaskRecord as TaskRecord
     from trace_store.trajectories.trail_import import trail_folders as trail_folders
     from trace_store.trajectories.views.view import View as View
@@ -64,7 +64,7 @@ _HOMES = {
     "Filter": "reading",
     "Followed": "tasks.handle",
     "install_hooks": "git_hooks",
-    "Place": "tasks.systems",
+    "LocalProject": "tasks.systems",
     "read_retrospective": "retrospective",
     "Recorded": "recording",
     "Recording": "handle",

@@ -82,7 +82,7 @@ def link_data(git: Git, commits: Sequence[CodeCommit]) -> list[Mapping[str, Any]
     if not commits:
         return []
     patch_ids = git.patch_ids([commit.id for commit in commits])
-    place = git.place()
+    work_tree = git.work_tree()
     return [
         event_data(
             ev.LINKED,
@@ -91,7 +91,7 @@ def link_data(git: Git, commits: Sequence[CodeCommit]) -> list[Mapping[str, Any]
                 "patch_id": patch_ids.get(commit.id, ""),
                 "subject": commit.subject,
                 "files": commit.files[:MAXIMUM_FILES],
-                "branch": place.branch if commit.id == place.head else "",
+                "branch": work_tree.branch if commit.id == work_tree.head else "",
                 "made": commit.made,
             },
         )
@@ -253,7 +253,7 @@ def why(store: Store, git: Git, target: str, limit: int) -> list[Reason]:
 def _commits_of(git: Git, target: str) -> tuple[list[CodeCommit], list[CodeCommit], str]:
     """Return the commits of a target, their history, and the path of its file in the work tree, or ""."""
     name, _, line = target.rpartition(":")
-    folder, top = os.path.realpath(git.folder), os.path.realpath(git.place().top)
+    folder, top = os.path.realpath(git.folder), os.path.realpath(git.work_tree().top)
     latest = f"--max-count={MAXIMUM_COMMITS}"
 
     def is_file(path: str) -> bool:

@@ -41,7 +41,7 @@ PULL_REQUEST, TRAIL, AGENT_TRACE = "pr", "trail", "agent-trace"
 
 
 @value
-class Form:
+class ExportFormat:
     """A form.
 
     Attributes:
@@ -54,16 +54,16 @@ class Form:
 
 
 FORMS = {
-    "page": Form(".html", lambda view: views.page.page_html(view)),
-    "markdown": Form(".md", lambda view: views.markdown.page_markdown(view)),
-    "timeline": Form("-timeline.txt", lambda view: views.timeline.timeline_text(view)),
-    "timeline-html": Form("-timeline.html", lambda view: views.page.timeline_html(view)),
-    PULL_REQUEST: Form("-pr.md", lambda view: views.pull_request.pull_request(view)),
+    "page": ExportFormat(".html", lambda view: views.page.page_html(view)),
+    "markdown": ExportFormat(".md", lambda view: views.markdown.page_markdown(view)),
+    "timeline": ExportFormat("-timeline.txt", lambda view: views.timeline.timeline_text(view)),
+    "timeline-html": ExportFormat("-timeline.html", lambda view: views.page.timeline_html(view)),
+    PULL_REQUEST: ExportFormat("-pr.md", lambda view: views.pull_request.pull_request(view)),
 }
 """Forms for readers."""
 DATA_FORMS = {
-    TRAIL: Form(".json", lambda view: _json(trajectories.trail.render(view.trajectory))),
-    AGENT_TRACE: Form(".trace.json", lambda view: _json(_attribution(view))),
+    TRAIL: ExportFormat(".json", lambda view: _json(trajectories.trail.render(view.trajectory))),
+    AGENT_TRACE: ExportFormat(".trace.json", lambda view: _json(_attribution(view))),
 }
 """Forms for programs."""
 SYNONYMS = {"html": "page", "json": TRAIL}

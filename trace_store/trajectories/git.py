@@ -51,7 +51,7 @@ class CodeCommit:
 
 
 @value
-class Place:
+class WorkTree:
     """A work tree, and where its HEAD is.
 
     Attributes:
@@ -73,7 +73,7 @@ class Git:
     def __init__(self, folder: str, *, seconds: float = SECONDS) -> None:
         self.folder = folder
         self._seconds = seconds
-        self._place: Place | None = None
+        self._work_tree: WorkTree | None = None
         options = (word for option in _OPTIONS for word in ("-c", option))
         self._command = ("git", "-C", folder, "--literal-pathspecs", *options)
 
@@ -128,21 +128,21 @@ class Git:
         """Return the commit id of a revision of git, or ""; raises as `ask`."""
         if not name or "\0" in name:
             return ""
-        if name == "HEAD" and self._place is not None:
-            return self._place.head
+        if name == "HEAD" and self._work_tree is not None:
+            return self._work_tree.head
         words = ("rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}")
         return self.try_to_ask(*words).strip()
 
-    def place(self) -> Place:
-        """Return where HEAD is; raises as `ask`."""
-        if self._place is None:
+    def work_tree(self) -> WorkTree:
+        """Return the work tree, and where its HEAD is; raises as `ask`."""
+        if self._work_tree is None:
             rebases = (word for name in _REBASES for word in ("--git-path", name))
             words = ("--show-toplevel", "HEAD", "--symbolic-full-name", "HEAD", *rebases)
             top, head, branch, *paths = self.ask("rev-parse", *words).splitlines()
             rebasing = any(os.path.exists(os.path.join(self.folder, path)) for path in paths)
             branch = branch if branch.startswith("refs/") else ""
-            self._place = Place(top, head, branch, rebasing)
-        return self._place
+            self._work_tree = WorkTree(top, head, branch, rebasing)
+        return self._work_tree
 
     def commits(self, ids: Sequence[str]) -> list[CodeCommit]:
         """Return commits in the given order; raises as `ask`."""

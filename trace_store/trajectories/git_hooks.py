@@ -208,7 +208,7 @@ def run_hook(
     if hook not in (POST_COMMIT, MESSAGE):
         return False
     id_, git = trajectories.find().id, Git(folder, seconds=HOOK_SECONDS)
-    if git.place().is_rebasing:
+    if git.work_tree().is_rebasing:
         return False  # a rebase may rewrite the commits of other trajectories
     if hook == POST_COMMIT:
         return trajectories.code.link_later(folder=git, trajectory=id_)

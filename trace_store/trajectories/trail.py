@@ -71,8 +71,8 @@ MISSING = _Missing()
 
 
 @value
-class Plan:
-    """A trajectory that was read, to be recorded.
+class ParsedTrail:
+    """A trajectory read from a document of trail, to be recorded.
 
     Attributes:
         id: its id.
@@ -263,14 +263,14 @@ def _retrospective(event: Event) -> dict[str, Any]:
     return found
 
 
-def read(document: object) -> Plan:
+def read(document: object) -> ParsedTrail:
     """Return the trajectory in a document of trail.
 
     Raises:
         UnreadableInputError: it is not a trajectory; the message says why.
     """
     try:
-        return _Reader(document).plan()
+        return _Reader(document).parse()
     except RecursionError:
         raise _unreadable("its values are nested too deeply") from None
 
@@ -300,7 +300,7 @@ class _Reader:
         self._joining: list[tuple[int, str, str]] = []
         """Time, name and role of the agents that have not joined yet."""
 
-    def plan(self) -> Plan:
+    def parse(self) -> ParsedTrail:
         """Return the trajectory."""
         self._start()
         for number, chapter in enumerate(self._document["chapters"], 1):
@@ -309,7 +309,7 @@ class _Reader:
                 continue
             self._chapter(number, chapter)
         self._end()
-        return Plan(self._document["id"], self._with_leftovers(), tuple(self._problems))
+        return ParsedTrail(self._document["id"], self._with_leftovers(), tuple(self._problems))
 
     def _start(self) -> None:
         """Add the first event, and note the agents that joined later."""

@@ -142,30 +142,30 @@ class _Import:
                 return ImportedFile(path, SKIPPED, problems=(f"a summary of {count} trajectories",))
             if isinstance(document, dict) and "files" in document and "chapters" not in document:
                 return self._attribution(path, document)
-            plan = trail.read(document)
-            id_ = plan.id
-            return self._trajectory(path, plan)
+            parsed = trail.read(document)
+            id_ = parsed.id
+            return self._trajectory(path, parsed)
         except errors.UnreadableInputError as error:
             return ImportedFile(path, DAMAGED, id_, error=_at(path, error))
         except (errors.InvalidInputError, errors.StateError, errors.AlreadyExistsError) as error:
             return ImportedFile(path, REFUSED, id_, error=_at(path, error))
 
-    def _trajectory(self, path: str, plan: trail.Plan) -> ImportedFile:
-        is_new = not self._store.refs.tips(trajectory_ref(plan.id))
-        new = list(plan.events)
+    def _trajectory(self, path: str, parsed: trail.ParsedTrail) -> ImportedFile:
+        is_new = not self._store.refs.tips(trajectory_ref(parsed.id))
+        new = list(parsed.events)
         if not is_new:
-            new = self._missing(reading.read_trajectory(self._store, plan.id), plan)
-        elif self._dry_run and plan.id in self._seen:
+            new = self._missing(reading.read_trajectory(self._store, parsed.id), parsed)
+        elif self._dry_run and parsed.id in self._seen:
             new, is_new = [], False
         if new and not self._dry_run:
-            self._recorder.record(plan.id, new, is_new=is_new)
+            self._recorder.record(parsed.id, new, is_new=is_new)
         elif new and not is_new:
-            state = reading.find_state(self._store, plan.id)
+            state = reading.find_state(self._store, parsed.id)
             for each in new:  # raises an error for an event that is not allowed
                 state = state.after(each.data, each.agent, each.time or 0)
-        self._seen.add(plan.id)
+        self._seen.add(parsed.id)
         outcome = NEW if is_new else CONTINUED if new else UNCHANGED
-        return ImportedFile(path, outcome, plan.id, len(new), plan.problems)
+        return ImportedFile(path, outcome, parsed.id, len(new), parsed.problems)
 
     def _attribution(self, path: str, document: Mapping[str, Any]) -> ImportedFile:
         """Link a record of Agent Trace to its trajectory."""
@@ -189,7 +189,7 @@ class _Import:
                 self._recorder.record(named, [new])
         return ImportedFile(path, CONTINUED, named, 1)
 
-    def _missing(self, trajectory: Trajectory, plan: trail.Plan) -> list[NewEvent]:
+    def _missing(self, trajectory: Trajectory, parsed: trail.ParsedTrail) -> list[NewEvent]:
         """Return the events that a trajectory lacks, and amendments for those that trail changed.
 
         Raises:
@@ -197,7 +197,7 @@ class _Import:
         """
         screened = [
             NewEvent(self._recorder.screened(each.data), each.agent, each.time)
-            for each in plan.events
+            for each in parsed.events
         ]
         stored: dict[object, list[Event]] = {}
         for event in trajectory.events:
@@ -205,7 +205,7 @@ class _Import:
             stored.setdefault(_key(first, event.agent, event.time), []).append(event)
         matched: list[tuple[NewEvent, Event]] = []
         missing: list[NewEvent] = []
-        for given, known in zip(plan.events, screened, strict=True):
+        for given, known in zip(parsed.events, screened, strict=True):
             same = stored.get(_key(known.data, known.agent, known.time or 0))
             if same:
                 matched.append((known, same.pop(0)))
@@ -214,7 +214,7 @@ class _Import:
         others = [event for event in trajectory.events if event.type not in _ONCE]
         if others and missing and not any(event.type not in _ONCE for _, event in matched):
             raise errors.AlreadyExistsError(
-                f"{plan.id} exists here with other content", name=plan.id
+                f"{parsed.id} exists here with other content", name=parsed.id
             )
         return [*missing, *_amendments(trajectory, matched)]
 

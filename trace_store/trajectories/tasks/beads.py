@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.trajectories.tasks.systems import Place
+    from trace_store.trajectories.tasks.systems import LocalProject
 
 SECONDS = 5.0
 FOLDER, EXPORT = ".beads", "issues.jsonl"
@@ -30,14 +30,14 @@ class Beads:
 
     name, is_local = "beads", True
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, project: LocalProject) -> None:
+        self._project = project
 
     def detect(self, text: str) -> str:
         """Return the id, if the text is one."""
         if _USUAL_ID.fullmatch(text):
             return text
-        has_beads = self._place.disk.stat(self._path()) is not None
+        has_beads = self._project.disk.stat(self._path()) is not None
         return text if has_beads and _PREFIXED_ID.fullmatch(text) else ""
 
     def resolve(self, id: str) -> TaskRecord:
@@ -48,7 +48,7 @@ class Beads:
             TaskError: there is neither `bd` nor an export, or the answer is not valid.
             StorageError: the export cannot be read.
         """
-        program = find_program(self._place, "bd")
+        program = find_program(self._project, "bd")
         if not program:
             return _record(
                 self._exported(id), id, "bd is not installed, and the export may be outdated"
@@ -58,17 +58,17 @@ class Beads:
             raise not_found(self.name, id)
         variables = {"BD_JSON_ENVELOPE": "1", "NO_COLOR": "1"}
         done = run(
-            self._place, program, ["show", id, "--json"], variables=variables, seconds=SECONDS
+            self._project, program, ["show", id, "--json"], variables=variables, seconds=SECONDS
         )
         if done.code:
             raise _failure(done.err, id, done.complaint)
         return _record(_task_in(_parsed(done.out), id), id)
 
     def _path(self, *names: str) -> str:
-        return os.path.join(self._place.folder, FOLDER, *names)
+        return os.path.join(self._project.folder, FOLDER, *names)
 
     def _exported(self, id: str) -> dict[str, Any]:
-        data = read_file(self._place.disk, self._path(EXPORT))
+        data = read_file(self._project.disk, self._path(EXPORT))
         if data is None:
             raise errors.TaskUnreachableError(
                 f"bd is not installed, and there is no {FOLDER}/{EXPORT}"

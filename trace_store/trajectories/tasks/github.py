@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.trajectories.tasks.programs import Outcome
-    from trace_store.trajectories.tasks.systems import Place
+    from trace_store.trajectories.tasks.programs import ProgramResult
+    from trace_store.trajectories.tasks.systems import LocalProject
 
 SECONDS = 15.0
 NOT_LOGGED_IN = 4
@@ -43,8 +43,8 @@ class GitHub:
 
     name, is_local = "github", False
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, project: LocalProject) -> None:
+        self._project = project
 
     def detect(self, text: str) -> str:
         """Return `#12` or `owner/repo#12`, if the text names an issue or pull request."""
@@ -52,7 +52,7 @@ class GitHub:
             return f"#{found[1]}"
         if _FULL.fullmatch(text):
             return text
-        host = self._place.environment.variables("GH_HOST").get("GH_HOST", "github.com")
+        host = self._project.environment.variables("GH_HOST").get("GH_HOST", "github.com")
         if (found := _ADDRESS.fullmatch(text)) and found[1] in ("github.com", host):
             return f"{found[2]}#{found[3]}"
         return ""
@@ -83,11 +83,11 @@ class GitHub:
             raise errors.TaskNonsenseError("the answer of gh is not a JSON object")
         return _record(answer, self.detect(id))
 
-    def _gh(self, words: list[str]) -> Outcome:
-        program = find_program(self._place, "gh")
+    def _gh(self, words: list[str]) -> ProgramResult:
+        program = find_program(self._project, "gh")
         if not program:
             raise errors.TaskUnreachableError("gh, the command line of GitHub, is not installed")
-        return run(self._place, program, words, variables=_QUIET, seconds=SECONDS)
+        return run(self._project, program, words, variables=_QUIET, seconds=SECONDS)
 
 
 def _known_fields(err: str) -> list[str]:
@@ -98,7 +98,7 @@ def _known_fields(err: str) -> list[str]:
     return [name for name in FIELDS if name in listed]
 
 
-def _failure(done: Outcome, id: str) -> errors.TraceError:
+def _failure(done: ProgramResult, id: str) -> errors.TraceError:
     if done.code == NOT_LOGGED_IN:
         return errors.TaskRefusedError("gh is not logged in to GitHub", needs="`gh auth login`")
     if "could not resolve to" in done.err.lower():

@@ -12,7 +12,7 @@ from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
 from trace_store.trajectories.events import NewEvent, Task, event_data
 from trace_store.trajectories.tasks import systems
-from trace_store.trajectories.tasks.systems import DONE, ENDED, Place
+from trace_store.trajectories.tasks.systems import DONE, ENDED, LocalProject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Tasks:
         self._recorder = recorder
         self._agent = agent
         root = store.layout.root
-        self._place = Place(root, os.path.dirname(root), environment, store.disk)
+        self._project = LocalProject(root, os.path.dirname(root), environment, store.disk)
 
     def named(self, text: str, *, system: str = "") -> Task | None:
         """Return the task that a text names, without asking a system; None if it names none.
@@ -90,11 +90,11 @@ class Tasks:
             InvalidInputError: the system is unknown.
         """
         if system:
-            chosen = systems.system_named(system, self._place)
-            plain = systems.system_named(systems.PLAIN, self._place)
+            chosen = systems.system_named(system, self._project)
+            plain = systems.system_named(systems.PLAIN, self._project)
             found = chosen, chosen.detect(text) or plain.detect(text)
         else:
-            found = systems.detect(text, self._place)
+            found = systems.detect(text, self._project)
         if not found[1]:
             return None
         where = system or ("" if found[0].name == systems.PLAIN else found[0].name)
@@ -107,7 +107,7 @@ class Tasks:
             InvalidInputError: the system is unknown.
             StorageError: git's files cannot be read.
         """
-        name = git_branch(self._store.disk, self._place.root)
+        name = git_branch(self._store.disk, self._project.root)
         for text, words in named_tasks(name):
             task = self.named(text, system=system)
             # If no system knows it, an id in lower case does not count.
@@ -126,7 +126,7 @@ class Tasks:
             StateError: no system is configured for the task, or a setting is missing.
             InvalidInputError: the system is unknown, or a setting is not valid.
         """
-        system, id = systems.system_of(task, self._place)
+        system, id = systems.system_of(task, self._project)
         record = system.resolve(id)
         return self._with_address(record) if record.external and not record.url else record
 
@@ -177,7 +177,7 @@ class Tasks:
         """Add the address of the same task in another system. Only one step is followed, so a cycle does no harm."""
         if "://" in record.external:
             return replace(record, url=record.external)
-        system, id = systems.detect(record.external, self._place)
+        system, id = systems.detect(record.external, self._project)
         if not id or system.name in (record.system, systems.PLAIN):
             return record
         try:
@@ -195,7 +195,7 @@ class Tasks:
         network: bool,
     ) -> Followed | None:
         try:
-            system, id = systems.system_of(task, self._place)
+            system, id = systems.system_of(task, self._project)
         except errors.TraceError as error:
             return Followed(state, task, problem=error)
         if system.name == systems.PLAIN:

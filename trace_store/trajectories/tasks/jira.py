@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.trajectories.tasks.systems import Place
+    from trace_store.trajectories.tasks.systems import LocalProject
 
 URL_VARIABLE, EMAIL = "TRACE_JIRA_URL", "JIRA_EMAIL"
 CLOUD_TOKEN, SERVER_TOKEN = "JIRA_API_TOKEN", "JIRA_TOKEN"
@@ -37,8 +37,8 @@ class Jira:
 
     name, is_local = "jira", False
 
-    def __init__(self, place: Place) -> None:
-        self._environment = place.environment
+    def __init__(self, project: LocalProject) -> None:
+        self._environment = project.environment
 
     def detect(self, text: str) -> str:
         """Return the id, if the text names an issue."""

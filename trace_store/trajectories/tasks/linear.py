@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.trajectories.tasks.systems import Place
+    from trace_store.trajectories.tasks.systems import LocalProject
 
 URL, URL_VARIABLE, KEY_VARIABLE = "https://api.linear.app", "TRACE_LINEAR_URL", "LINEAR_API_KEY"
 QUERY = """query($id: String!) { issue(id: $id) {
@@ -43,8 +43,8 @@ class Linear:
 
     name, is_local = "linear", False
 
-    def __init__(self, place: Place) -> None:
-        self._environment = place.environment
+    def __init__(self, project: LocalProject) -> None:
+        self._environment = project.environment
 
     def detect(self, text: str) -> str:
         """Return the id, if the text names an issue."""

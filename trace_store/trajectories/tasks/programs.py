@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import IO
 
-    from trace_store.trajectories.tasks.systems import Place
+    from trace_store.trajectories.tasks.systems import LocalProject
 
 
 @value
-class Outcome:
+class ProgramResult:
     """What a program printed.
 
     Attributes:
@@ -40,13 +40,13 @@ class Outcome:
         return lines[0][:200] if lines else f"exit code {self.code}"
 
 
-def find_program(place: Place, name: str) -> str:
+def find_program(project: LocalProject, name: str) -> str:
     """Return the path of a program, or "" if it is not on PATH.
 
     Relative folders on PATH are ignored, because a project must not supply the program.
     """
     name += ".exe" if os.name == "nt" else ""
-    for folder in place.environment.variables("PATH").get("PATH", "").split(os.pathsep):
+    for folder in project.environment.variables("PATH").get("PATH", "").split(os.pathsep):
         path = os.path.join(folder, name)
         if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):
             return path
@@ -54,12 +54,17 @@ def find_program(place: Place, name: str) -> str:
 
 
 def run(
-    place: Place, program: str, words: list[str], *, variables: Mapping[str, str], seconds: float
-) -> Outcome:
+    project: LocalProject,
+    program: str,
+    words: list[str],
+    *,
+    variables: Mapping[str, str],
+    seconds: float,
+) -> ProgramResult:
     """Run a program in the project's folder and return what it printed.
 
     Args:
-        place: the project's folder, and the environment.
+        project: its folder and environment are used.
         program: its path.
         words: its arguments.
         variables: variables to set in the environment.
@@ -74,8 +79,8 @@ def run(
     try:
         process = subprocess.Popen(
             [program, *words],
-            cwd=place.folder,
-            env={**dict(place.environment.secrets), **variables},
+            cwd=project.folder,
+            env={**dict(project.environment.secrets), **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -102,7 +107,7 @@ def run(
         raise errors.TaskUnreachableError(f"{name} took longer than {seconds:g} s")
     if max(len(out), len(err)) > MAXIMUM_ANSWER_BYTES:
         raise errors.TaskNonsenseError(f"{name} printed more than {MAXIMUM_ANSWER_BYTES:,} bytes")
-    return Outcome(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+    return ProgramResult(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
 
 
 def _read(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:

@@ -1,6 +1,6 @@
 """Task systems: their interface, their tasks, and look-up by name or id.
 
-A system is a class that is called with a `Place`. Other packages add systems with entry points of the group
+A system is a class that is called with a `LocalProject`. Other packages add systems with entry points of the group
 `trace.tasks`. The answer of a system is untrusted text: `TaskRecord.of` limits its length, and each output escapes it.
 """
 
@@ -62,13 +62,13 @@ _module = submodules("trace_store.trajectories.tasks")
 
 
 @value
-class Place:
-    """The folders and the environment that a task system uses.
+class LocalProject:
+    """The project on this machine, as a task system sees it.
 
     Attributes:
         root: the `.trace` directory of the repository.
         folder: the project's folder.
-        environment: has the keys and addresses.
+        environment: has the keys and addresses of task systems.
         disk: reads files.
     """
 
@@ -186,7 +186,7 @@ class Plain:
 
     name, is_local = "plain", True
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, project: LocalProject) -> None:
         pass
 
     def detect(self, text: str) -> str:
@@ -211,21 +211,21 @@ def system_names() -> list[str]:
     return [*CLASSES, *sorted({point.name for point in _entry_points()} - {*CLASSES, PLAIN}), PLAIN]
 
 
-def system_named(name: str, place: Place) -> TaskSystem:
+def system_named(name: str, project: LocalProject) -> TaskSystem:
     """Return a task system.
 
     Raises:
         InvalidInputError: it is unknown, or its package cannot be loaded.
     """
     if name == PLAIN:
-        return Plain(place)
+        return Plain(project)
     if name in CLASSES:
-        made: Callable[[Place], TaskSystem] = getattr(_module(name), CLASSES[name])
-        return made(place)
+        made: Callable[[LocalProject], TaskSystem] = getattr(_module(name), CLASSES[name])
+        return made(project)
     for point in _entry_points():
         if point.name == name:
             try:
-                return cast("TaskSystem", point.load()(place))
+                return cast("TaskSystem", point.load()(project))
             except (ImportError, AttributeError, SyntaxError) as error:
                 raise errors.InvalidInputError(
                     f"cannot load the task system {name[:40]!r} from {point.value}: {error}"
@@ -234,7 +234,7 @@ def system_named(name: str, place: Place) -> TaskSystem:
     raise errors.InvalidInputError(f"unknown task system {name[:40]!r}: one of {known}")
 
 
-def detect(text: str, place: Place) -> tuple[TaskSystem, str]:
+def detect(text: str, project: LocalProject) -> tuple[TaskSystem, str]:
     """Return the system and the id of the task that a text names; `plain` and "" if it names none.
 
     Raises:
@@ -242,21 +242,21 @@ def detect(text: str, place: Place) -> tuple[TaskSystem, str]:
     """
     if text == "".join(text.split()):
         for name in _candidates(text):
-            system = system_named(name, place)
+            system = system_named(name, project)
             if id := system.detect(text):
                 return system, id
-    return system_named(PLAIN, place), ""
+    return system_named(PLAIN, project), ""
 
 
-def system_of(task: Task, place: Place) -> tuple[TaskSystem, str]:
+def system_of(task: Task, project: LocalProject) -> tuple[TaskSystem, str]:
     """Return the system of a task and its id in that system; `plain` if no system is configured for it.
 
     Raises:
         InvalidInputError: the system is unknown.
     """
     if task.system:
-        return system_named(task.system, place), task.id
-    system, id = detect(task.url or task.id, place)
+        return system_named(task.system, project), task.id
+    system, id = detect(task.url or task.id, project)
     return system, id or task.id
 
 
