@@ -35,7 +35,7 @@ from trace_store.files import Disk
 from trace_store.ident import FixedClock
 from trace_store.journal.file import MAXIMUM_PASSING_BYTES
 from trace_store.journal.frames import EVENT, _frame, encode_void
-from trace_store.journal.tail import KEPT_JOURNALS, MAXIMUM_EVENT_BYTES, Event
+from trace_store.journal.tail import KEPT_JOURNALS, MAXIMUM_EVENT_BYTES, JournalEvent
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode
 from trace_store.oid import ObjectId
@@ -99,21 +99,21 @@ def start(script: str, *arguments: object) -> Process:
     return process
 
 
-def moves(events: Iterable[Event]) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
+def moves(events: Iterable[JournalEvent]) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
     return [(event.ref, event.old, event.new) for event in events if event.kind == "ref"]
 
 
-def emitted(events: Iterable[Event]) -> list[tuple[str, Any]]:
+def emitted(events: Iterable[JournalEvent]) -> list[tuple[str, Any]]:
     return [(event.kind, event.data) for event in events if event.kind != "ref"]
 
 
-def now(store: Store) -> Callable[[], list[Event]]:
+def now(store: Store) -> Callable[[], list[JournalEvent]]:
     """Start to follow, and return a function that returns the events until now."""
     follower = store.follow(timeout=60)
 
-    def until_now() -> list[Event]:
+    def until_now() -> list[JournalEvent]:
         mark = {"mark": os.urandom(4)}
-        found: list[Event] = []
+        found: list[JournalEvent] = []
         store.emit("mark", mark)
         for event in follower:
             if event.data == mark:

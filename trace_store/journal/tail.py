@@ -87,7 +87,7 @@ class JournalTail:
         self._disk = disk
         self._layout = layout
         self._file: _Open | None = None
-        self._first: list[Event] = []
+        self._first: list[JournalEvent] = []
         self._registration = _register(disk, layout)
         self.has_gap = everything
         if everything:
@@ -95,7 +95,7 @@ class JournalTail:
         else:
             self._skip_to_end()
 
-    def read(self) -> list[Event]:
+    def read(self) -> list[JournalEvent]:
         """Return the events since the last call, in the order of writing.
 
         Raises:
@@ -133,11 +133,11 @@ class JournalTail:
                 self._read(self._file)
                 return
 
-    def _enter_newest(self) -> list[Event]:
+    def _enter_newest(self) -> list[JournalEvent]:
         """Go to the newest journal, and return the events of all journals not read so far."""
         numbers = sorted(journal_numbers(self._disk, self._layout))
         files = [file for file in map(self._open, numbers) if file is not None]
-        found: list[Event] = []
+        found: list[JournalEvent] = []
         before = self._file
         if before is not None:
             found += self._read(before)
@@ -157,7 +157,7 @@ class JournalTail:
             self._file = files[-1]
         return found
 
-    def _move_on(self, file: _Open, following: _Open) -> list[Event]:
+    def _move_on(self, file: _Open, following: _Open) -> list[JournalEvent]:
         """Read an ended journal to its end, and continue with the next one."""
         limit = following.limit_of(file)
         if limit is None:
@@ -203,14 +203,14 @@ class JournalTail:
         if file is not None:
             self._disk.close(file.fd)
 
-    def _read(self, file: _Open, limit: int | None = None) -> list[Event]:
+    def _read(self, file: _Open, limit: int | None = None) -> list[JournalEvent]:
         """Return the events of new frames in a journal, up to a limit."""
         read, fd = self._disk.read_at, file.fd
         if not read(fd, file.at, HEADER_BYTES).strip(b"\0"):
             return []
         size = self._disk.size(fd)
         end = size if limit is None else min(size, limit)
-        found: list[Event] = []
+        found: list[JournalEvent] = []
         last: int | None = None
         for frame in scan(lambda at, count: read(fd, at, count), file.at, end):
             file.at = frame.end
@@ -261,7 +261,7 @@ def _register(disk: Disk, layout: Layout) -> tuple[int, str] | None:
 
 
 @value
-class Event:
+class JournalEvent:
     """One event.
 
     Attributes:
@@ -288,7 +288,7 @@ class Event:
         return (self.ref, self.old, self.new, self.moment) if self.kind == REF else None
 
 
-def encode(event: Event) -> bytes:
+def encode(event: JournalEvent) -> bytes:
     """Return the passing frame of an event.
 
     Raises:
@@ -325,7 +325,7 @@ def is_kind(kind: object) -> bool:
     )
 
 
-def decode(payload: bytes) -> Event | None:
+def decode(payload: bytes) -> JournalEvent | None:
     """Return the event in a passing frame's payload, or None if it is unreadable."""
     section = event_section(payload)
     if section is None:
@@ -335,13 +335,13 @@ def decode(payload: bytes) -> Event | None:
         return None
     if kind == REF or not is_kind(kind):
         return None  # `emit` never writes these, and `ref` would look like a move
-    return Event(kind, data, moment, str(section.get("author", "")))
+    return JournalEvent(kind, data, moment, str(section.get("author", "")))
 
 
-def moves_of(frame: Frame) -> list[Event]:
+def moves_of(frame: Frame) -> list[JournalEvent]:
     """Return an event for each ref move of a transaction."""
     data = {"message": frame.message}
     return [
-        Event(REF, data, frame.time, frame.author, move.name, move.old, move.new)
+        JournalEvent(REF, data, frame.time, frame.author, move.name, move.old, move.new)
         for move in frame.moves
     ]

@@ -47,7 +47,7 @@ RUN_BYTES = 16 * 1024 * 1024
 _blob_head = lru_cache(maxsize=8192)(plain_blob_head)
 
 
-class IndexedPack:
+class LoadedPack:
     """A pack with its matching index.
 
     Attributes:
@@ -80,7 +80,7 @@ class IndexedPack:
             self.pack.close()
             raise
 
-    def __enter__(self) -> IndexedPack:
+    def __enter__(self) -> LoadedPack:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -126,7 +126,7 @@ class Prover:
         self._disk = disk
         self._layout = layout
         self._checks = ObjectChecks()
-        self._open: IndexedPack | None = None
+        self._open: LoadedPack | None = None
 
     def __enter__(self) -> Prover:
         return self
@@ -142,12 +142,12 @@ class Prover:
         try:
             if self._open is None or self._open.pack.name != name:
                 self.__exit__()
-                self._open = IndexedPack(self._disk, self._layout, name)
+                self._open = LoadedPack(self._disk, self._layout, name)
             return self._prove(self._open, range(start, stop))
         except (errors.FormatError, errors.StorageError):
             return None
 
-    def _prove(self, packed: IndexedPack, frames: range) -> RunProof | None:
+    def _prove(self, packed: LoadedPack, frames: range) -> RunProof | None:
         checks = self._checks
         ids = packed.index.ids
         commits: list[bytes] = []
@@ -324,7 +324,7 @@ def _prove(disk: Disk, layout: Layout, names: Sequence[str], pool: _WorkerPool) 
     answers: dict[Run, Future[RunProof | None] | None] = {}
     for name in names:
         try:
-            with IndexedPack(disk, layout, name) as packed:
+            with LoadedPack(disk, layout, name) as packed:
                 runs[name] = list(packed.runs())
                 answers.update((run, pool.submit(run)) for run in runs[name])
                 oids[name] = packed.oids()

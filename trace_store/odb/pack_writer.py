@@ -124,9 +124,9 @@ class PackEncoder:
         self._linked_frame_bytes = min(self._frame_bytes, LINKED_FRAME_BYTES)
         self._shared_bytes = shared_bytes
         self._seen: set[bytes] = set()
-        self._plain = Frame(links=False)
-        self._linked = Frame(links=True)
-        self._waiting: list[Frame] = []
+        self._plain = PackFrame(links=False)
+        self._linked = PackFrame(links=True)
+        self._waiting: list[PackFrame] = []
         self._waiting_bytes = 0
         self._planned: list[PlannedFrame] = []
         self._compressed = BackgroundTasks((), 0)
@@ -176,7 +176,7 @@ class PackEncoder:
         self._complete()
         return self.names
 
-    def _close(self, frame: Frame) -> None:
+    def _close(self, frame: PackFrame) -> None:
         """Queue a frame for writing.
 
         A frame with links comes after the objects it may link to.
@@ -185,9 +185,9 @@ class PackEncoder:
             if closed.objects:
                 self._waiting.append(closed)
                 self._waiting_bytes += closed.size
-        self._plain = Frame(links=False)
+        self._plain = PackFrame(links=False)
         if frame.links:
-            self._linked = Frame(links=True)
+            self._linked = PackFrame(links=True)
         if self._waiting_bytes >= self._shared_bytes:
             self._write()
 
@@ -198,7 +198,7 @@ class PackEncoder:
         self._settle()
         self._compress(waiting, content)
 
-    def _shared_content(self, waiting: list[Frame]) -> bytes:
+    def _shared_content(self, waiting: list[PackFrame]) -> bytes:
         """Return the frames' dictionary content.
 
         The result is b"" if there are few frames or it is too short.
@@ -210,7 +210,7 @@ class PackEncoder:
         content = lines_in_common(contents)
         return content if len(content) >= MINIMUM_DICTIONARY_BYTES else b""
 
-    def _compress(self, frames: list[Frame], content: bytes) -> None:
+    def _compress(self, frames: list[PackFrame], content: bytes) -> None:
         """Start compressing frames for the open pack, preceded by their dictionary."""
         if not frames:
             return
@@ -324,7 +324,7 @@ def _compression_task(
     return lambda: compress(join(forms), level=level, dictionary=dictionary)
 
 
-class Frame:
+class PackFrame:
     """The objects of a frame to be written."""
 
     __slots__ = ("links", "objects", "size")
@@ -347,7 +347,7 @@ class PlannedFrame:
 
     __slots__ = ("flags", "frame", "offsets", "raw")
 
-    def __init__(self, frame: Frame | None, offsets: list[int], raw: int, flags: int) -> None:
+    def __init__(self, frame: PackFrame | None, offsets: list[int], raw: int, flags: int) -> None:
         self.frame = frame
         self.offsets = offsets
         self.raw = raw
@@ -383,7 +383,7 @@ class OpenPack:
             and len(self.places) < MAXIMUM_PACK_FRAMES
         )
 
-    def forms(self, frame: Frame) -> list[bytes]:
+    def forms(self, frame: PackFrame) -> list[bytes]:
         """Number the objects of the next frame and return their stored forms.
 
         Links lead to objects of the same frame or of a frame without links. So a damaged frame loses only objects that

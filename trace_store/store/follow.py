@@ -12,7 +12,7 @@ from collections import deque
 from itertools import takewhile
 
 from trace_store import errors
-from trace_store.journal.tail import REF, Event, JournalTail
+from trace_store.journal.tail import REF, JournalEvent, JournalTail
 from trace_store.refs.head import NAME
 from trace_store.store.reflogs import all_logs
 
@@ -36,13 +36,13 @@ class Follower:
         self._store = store
         self._source: _Events | None = source
         self._timeout = timeout
-        self._pending: deque[Event] = deque()
+        self._pending: deque[JournalEvent] = deque()
         self._mutex = RLock()
 
     def __iter__(self) -> Follower:
         return self
 
-    def __next__(self) -> Event:
+    def __next__(self) -> JournalEvent:
         """Wait for the next event.
 
         Raises:
@@ -104,7 +104,7 @@ class _Events:
         self._last_move = store.clock.now() if since is None else since
         self._tail = JournalTail(store.disk, store.layout, everything=since is not None)
 
-    def read(self) -> list[Event]:
+    def read(self) -> list[JournalEvent]:
         found = self._tail.read()
         if self._tail.has_gap:
             self._tail.has_gap = False
@@ -114,7 +114,7 @@ class _Events:
     def close(self) -> None:
         self._tail.close()
 
-    def _is_new(self, event: Event) -> bool:
+    def _is_new(self, event: JournalEvent) -> bool:
         if self._since is not None and event.moment <= self._since:
             return False
         move = event.move
@@ -137,10 +137,12 @@ def follow(store: Store, since: int | None, timeout: float | None) -> Follower:
     return Follower(store, _Events(store, since), timeout)
 
 
-def _logged(store: Store, since: int) -> list[Event]:
+def _logged(store: Store, since: int) -> list[JournalEvent]:
     """Return the ref moves in the reflogs after a time, oldest first."""
     found = [
-        Event(REF, {"message": entry.message}, entry.time, entry.author, name, entry.old, entry.new)
+        JournalEvent(
+            REF, {"message": entry.message}, entry.time, entry.author, name, entry.old, entry.new
+        )
         for name, log in all_logs(store).items()
         if name != NAME
         for entry in reversed([*takewhile(lambda entry: entry.time > since, log)])
@@ -148,7 +150,7 @@ def _logged(store: Store, since: int) -> list[Event]:
     return sorted(found, key=lambda event: event.moment)
 
 
-def _in_order(logged: list[Event], written: list[Event]) -> list[Event]:
+def _in_order(logged: list[JournalEvent], written: list[JournalEvent]) -> list[JournalEvent]:
     """Return events of the reflogs that journals lack, then those of the journals."""
     known = {event.move for event in written}
     return [event for event in logged if event.move not in known] + written

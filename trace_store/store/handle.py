@@ -263,7 +263,7 @@ class Store:
             StorageError: the disk failed.
             ClosedError: the handle is closed.
         """
-        event = journal.tail.Event(kind, data, self.clock.now(), author)
+        event = journal.tail.JournalEvent(kind, data, self.clock.now(), author)
         frame = journal.tail.encode(event)
         with self.mutex:
             self.check_open()

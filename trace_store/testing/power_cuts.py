@@ -42,7 +42,7 @@ MAXIMUM_WRITES = 6
 """Up to this many writes to a file, every number may be present; of more, a sample."""
 
 
-class Event:
+class DiskEvent:
     """One event that changes a disk.
 
     Attributes:
@@ -132,7 +132,7 @@ class PowerCutDisk(MemoryDisk):
 
     def __init__(self, image: DiskImage | None = None, *, without: str = "") -> None:
         super().__init__()
-        self.log: list[Event] = []
+        self.log: list[DiskEvent] = []
         self.without = without
         self.links = True
         self.now = _START_NS
@@ -142,7 +142,7 @@ class PowerCutDisk(MemoryDisk):
 
     def write(self, fd: int, data: bytes, at: int | None = None) -> int:
         node, start = self._target(fd, at)
-        self._note(Event(WRITTEN, node.number, at=start, data=bytes(data)))
+        self._note(DiskEvent(WRITTEN, node.number, at=start, data=bytes(data)))
         return super().write(fd, data, at)
 
     def sync(self, fd: int) -> None:
@@ -152,13 +152,13 @@ class PowerCutDisk(MemoryDisk):
         self._note_sync(NAMES_SYNCED, self._required(path))
 
     def protect(self, fd: int) -> None:
-        self._note(Event(MODE, self._opened(fd)[0].number, mode=stat.S_IFREG | 0o444))
+        self._note(DiskEvent(MODE, self._opened(fd)[0].number, mode=stat.S_IFREG | 0o444))
         super().protect(fd)
 
     def link(self, source: str, target: str) -> bool:
         return self.links and super().link(source, target)
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: DiskEvent) -> None:
         """Log an event before it happens; a subclass may raise to prevent it."""
         self.log.append(event)
 
@@ -168,7 +168,7 @@ class PowerCutDisk(MemoryDisk):
             for folder, name, is_there in namings
         )
         is_folder = node.names is not None
-        self._note(Event(NAMES, node.number, namings=logged, is_folder=is_folder))
+        self._note(DiskEvent(NAMES, node.number, namings=logged, is_folder=is_folder))
         super()._change(node, *namings)
 
     def _time(self) -> int:
@@ -195,7 +195,7 @@ class PowerCutDisk(MemoryDisk):
     def _note_sync(self, kind: str, node: Node) -> None:
         site = calling_site()
         if site != self.without:
-            self._note(Event(kind, node.number, site=site))
+            self._note(DiskEvent(kind, node.number, site=site))
 
 
 def image_of(disk: PowerCutDisk) -> DiskImage:
@@ -253,7 +253,7 @@ class Kernel:
         self._folders = {n: dict(names) for n, names in image.folders.items()}
         self._modes = dict(image.modes)
         self._limit = limit
-        self._writes: dict[int, list[Event]] = {}
+        self._writes: dict[int, list[DiskEvent]] = {}
         self._unreliable: set[int] = set()
         self._changes: list[tuple[LoggedNaming, ...]] = []
         self._scratch: set[int] = {
@@ -262,7 +262,7 @@ class Kernel:
         self.cuts = 0
         self.bounded = 0
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: DiskEvent) -> None:
         """Apply the next event of a log."""
         number = event.inode
         if event.kind == NAMES:
@@ -313,7 +313,7 @@ class Kernel:
                 image.files[number] = content
             yield image
 
-    def _create(self, event: Event) -> None:
+    def _create(self, event: DiskEvent) -> None:
         if event.is_folder:
             self._folders[event.inode] = {}
         else:
@@ -386,7 +386,7 @@ def _some_choices(
             yield choice
 
 
-def contents(synced: bytes, writes: Sequence[Event]) -> list[bytes]:
+def contents(synced: bytes, writes: Sequence[DiskEvent]) -> list[bytes]:
     """Return the possible contents of a file with unsynced writes.
 
     The first has all writes, the second none.
@@ -421,7 +421,7 @@ def _tears(start: int, end: int) -> list[int]:
     return sorted({*chosen, (start + end) // 2, start + min(8, end - start)} - {start, end})
 
 
-def _written(content: bytes, writes: Sequence[Event]) -> bytes:
+def _written(content: bytes, writes: Sequence[DiskEvent]) -> bytes:
     for write in writes:
         content = overwrite(content, write.at, write.data)
     return content

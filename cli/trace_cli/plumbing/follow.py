@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.journal.tail import Event
+    from trace_store.journal.tail import JournalEvent
 
 ABSENT = "0" * 64
 
@@ -70,7 +70,7 @@ def run(
     return 0
 
 
-def _record(event: Event) -> dict[str, Any]:
+def _record(event: JournalEvent) -> dict[str, Any]:
     is_move = event.kind == REF
     return {
         "kind": event.kind,

@@ -25,8 +25,8 @@ from trace_store.oid import ObjectId
 from trace_store.store.handle import Store
 from trace_store.testing.power_cuts import (
     SYNC_FAILED,
+    DiskEvent,
     DiskImage,
-    Event,
     PowerCutDisk,
     image_of,
     kill,
@@ -90,11 +90,11 @@ class MortalDisk(PowerCutDisk):
     def sync(self, fd: int) -> None:
         if self.fails_sync:
             self.fails_sync = False
-            self._note(Event(SYNC_FAILED, self.descriptors[fd][0].number))
+            self._note(DiskEvent(SYNC_FAILED, self.descriptors[fd][0].number))
             raise StorageError("the disk fails", errno=errno.EIO)
         super().sync(fd)
 
-    def _note(self, event: Event) -> None:
+    def _note(self, event: DiskEvent) -> None:
         if len(self.log) == self.dies_at:
             raise Killed
         super()._note(event)
@@ -183,7 +183,7 @@ class Recording:
         """Record an acknowledged object."""
         self._unsure -= {oid}
 
-    def log(self) -> list[Event]:
+    def log(self) -> list[DiskEvent]:
         """Return all events."""
         return self.disk.log[self.begin :]
 
