@@ -36,7 +36,7 @@ from trace_store.history.repair import (
     REPAIRED,
     REPAIRED_BEFORE,
     SOUND,
-    RepairReport,
+    ContextRepairReport,
     repair,
 )
 from trace_store.maintenance.fsck import fsck
@@ -68,7 +68,7 @@ def tip(store: Store, branch: str) -> ObjectId | None:
     return store.refs.read(f"refs/heads/{branch}")
 
 
-def commit_of(repo: Repo, report: RepairReport) -> Commit:
+def commit_of(repo: Repo, report: ContextRepairReport) -> Commit:
     assert report.result is not None
     return Commit.decode(repo.store.objects.read(report.result.oid))
 

@@ -18,7 +18,7 @@ from tests.importers.support.transcripts import (
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
-from trace_store.history.repair import REPAIRED, REPAIRED_BEFORE, SOUND, RepairReport, repair
+from trace_store.history.repair import REPAIRED, REPAIRED_BEFORE, SOUND, ContextRepairReport, repair
 from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.message import load_parts
@@ -33,7 +33,7 @@ def assert_sound(context: CompiledContext) -> None:
     assert_valid_requests(list(context.messages), context.tools, strict=True)
 
 
-def assert_nothing_lost(contexts: ContextCompiler, report: RepairReport) -> None:
+def assert_nothing_lost(contexts: ContextCompiler, report: ContextRepairReport) -> None:
     """The repaired branch has each original message, shown or hidden."""
     read = contexts.store.objects.read
     repaired = contexts.fold(contexts.store.refs.read(report.repaired) or b"")

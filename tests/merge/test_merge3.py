@@ -21,7 +21,7 @@ from tests.merge.support.sides import (
 from tests.support.examples import examples
 from trace_store.context.fold import Fold
 from trace_store.merge.conflicts import Resolution
-from trace_store.merge.inputs import Plan
+from trace_store.merge.inputs import MergePlan
 from trace_store.merge.meaning_warnings import passed
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
@@ -42,7 +42,7 @@ def sides(base: Any, ours: Any, theirs: Any) -> tuple[Fold, Builder, Builder]:
     return root.fold, mine, yours
 
 
-def merged(ours: Builder, theirs: Builder, plan: Plan) -> Fold:
+def merged(ours: Builder, theirs: Builder, plan: MergePlan) -> Fold:
     """Return the context of the merge."""
     fold = ours.fold.copy()
     fold.apply(put(b"merge"), Commit((), "ada", 0, plan.operations))
@@ -196,7 +196,7 @@ class Case:
         self.base = root.fold
         self.ours, self.theirs = Builder("ours", root.fold), Builder("theirs", root.fold)
 
-    def plan(self, strategy: str = "append", **settled: str) -> Plan:
+    def plan(self, strategy: str = "append", **settled: str) -> MergePlan:
         """Return the plan; conflicts are settled by their kinds."""
         first = planned(self.base, self.ours, self.theirs, strategy=strategy, put=put)
         resolutions = {}
@@ -210,7 +210,7 @@ class Case:
         sides = self.ours, self.theirs
         return planned(self.base, *sides, strategy=strategy, resolutions=resolutions, put=put)
 
-    def said(self, plan: Plan) -> list[Any]:
+    def said(self, plan: MergePlan) -> list[Any]:
         """Return the stored parts of the merged context."""
         return [entry.parts for entry in merged(self.ours, self.theirs, plan).visible()]
 

@@ -16,7 +16,7 @@ from trace_store.context.fold import fold
 from trace_store.context.usage import normalise_usage
 from trace_store.merge.llm_assist.answer import lost
 from trace_store.merge.llm_assist.request import SYSTEM
-from trace_store.merge.llm_assist.semantic import Advisor, Proposal
+from trace_store.merge.llm_assist.semantic import Advisor, MergeProposal
 from trace_store.merge.merge import merge
 from trace_store.merge.result import Merge, MergeOptions
 from trace_store.objects.commit import Operation
@@ -203,9 +203,9 @@ def test_it_is_undone_and_done_again(repo: Repo) -> None:
 
 
 def test_a_review_sees_it_all_and_may_refuse(repo: Repo) -> None:
-    seen: list[Proposal] = []
+    seen: list[MergeProposal] = []
 
-    def refuse(proposal: Proposal) -> bool:
+    def refuse(proposal: MergeProposal) -> bool:
         seen.append(proposal)
         return False
 

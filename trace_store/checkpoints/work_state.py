@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from trace_store.context.activity import Activity, Step, ToDo
+    from trace_store.context.activity import Activity, ToDo, ToolStep
     from trace_store.context.compiled import MessageLike
     from trace_store.trajectories.wording import Decision
 
@@ -149,7 +149,7 @@ def _findings(messages: Sequence[MessageLike], activity: Activity) -> dict[str, 
 
 def _open_ends(messages: Sequence[MessageLike], activity: Activity) -> Iterator[str]:
     found: list[str] = []
-    last: dict[str, Step] = {}
+    last: dict[str, ToolStep] = {}
     for step in activity.steps:
         if step.outcome is None:
             found.append(f"No result yet: {excerpt(step.action.subject, 100)}")

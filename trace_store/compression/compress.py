@@ -79,7 +79,7 @@ _COUNTS = ("after", "idle")
 
 
 @value
-class Run:
+class MessageRun:
     """Adjacent messages that one summary replaces.
 
     Attributes:
@@ -98,7 +98,7 @@ class Run:
 
 
 @value
-class Plan:
+class CompressionPlan:
     """The plan of a compression.
 
     Attributes:
@@ -116,7 +116,7 @@ class Plan:
     before: int
     after: int
     smallest: int
-    runs: tuple[Run, ...]
+    runs: tuple[MessageRun, ...]
     kept: Mapping[str, int]
 
 
@@ -133,7 +133,7 @@ class CompressionResult:
         texts: the summaries.
     """
 
-    plan: Plan
+    plan: CompressionPlan
     result: CommitResult | None
     after: int
     summariser: str = ""
@@ -141,7 +141,7 @@ class CompressionResult:
     texts: tuple[str, ...] = ()
 
 
-def plan(store: Store, range: str = "", *, to: int | None) -> Plan:
+def plan(store: Store, range: str = "", *, to: int | None) -> CompressionPlan:
     """Plan a compression; writes nothing and asks no model.
 
     Args:
@@ -309,10 +309,10 @@ class _Planner:
         """Return the tokens of a summary with this text."""
         return count_message(self._tokenizer, Message("user", text, kind=SUMMARY)).total
 
-    def plan(self, range: str, target: int | None) -> Plan:
+    def plan(self, range: str, target: int | None) -> CompressionPlan:
         """Return the plan; raises as `plan`."""
         if target is not None and self.before <= target:
-            return Plan(self.tip, target, self.before, self.before, self.before, (), {})
+            return CompressionPlan(self.tip, target, self.before, self.before, self.before, (), {})
         chosen = select(self.store, self.tip, self.state, range)
         kept: dict[Address, str] = {}
         for entry in self.state.visible():
@@ -352,8 +352,8 @@ class _Planner:
         return self._budgeted(runs, target, smallest, _tally(kept, self.sizes))
 
     def _budgeted(
-        self, runs: Sequence[Run], target: int | None, smallest: int, kept: Mapping[str, int]
-    ) -> Plan:
+        self, runs: Sequence[MessageRun], target: int | None, smallest: int, kept: Mapping[str, int]
+    ) -> CompressionPlan:
         """Return a plan that divides the available tokens among its runs."""
         room = (self.before if target is None else target) - smallest
         spare = sum(run.token_count - run.minimum for run in runs)
@@ -363,7 +363,7 @@ class _Planner:
             budget = min(share, max(MAXIMUM_SUMMARY, run.minimum), run.token_count - 1)
             made.append(replace(run, budget=budget))
         after = self.before - sum(run.token_count - run.budget for run in made)
-        return Plan(self.tip, target, self.before, after, smallest, tuple(made), kept)
+        return CompressionPlan(self.tip, target, self.before, after, smallest, tuple(made), kept)
 
     def _why_kept(self, entry: Entry) -> str:
         if entry.message["role"] in INSTRUCTIONS:
@@ -404,7 +404,7 @@ class _Planner:
             room -= size
         return recent
 
-    def _runs(self, chosen: Collection[Address]) -> tuple[list[Run], list[Address], int]:
+    def _runs(self, chosen: Collection[Address]) -> tuple[list[MessageRun], list[Address], int]:
         """Return the runs that shrink, the messages of other runs, and the minimum size."""
         groups: list[list[Address]] = [[]]
         placed: set[Address] = set()
@@ -427,8 +427,8 @@ class _Planner:
         return runs, small, self.before - sum(run.token_count - run.minimum for run in runs)
 
     def _without_summaries(
-        self, runs: list[Run], smallest: int, target: int | None, kept: dict[Address, str]
-    ) -> tuple[list[Run], int]:
+        self, runs: list[MessageRun], smallest: int, target: int | None, kept: dict[Address, str]
+    ) -> tuple[list[MessageRun], int]:
         """Drop runs of summaries only, if the target can be reached without them."""
         old = [run for run in runs if not set(run.targets) & set(run.sources)]
         without = smallest + sum(run.token_count - run.minimum for run in old)
@@ -437,7 +437,7 @@ class _Planner:
         kept.update((each, "in a summary already") for run in old for each in run.targets)
         return [run for run in runs if run not in old], without
 
-    def _run(self, targets: Sequence[Address]) -> Run:
+    def _run(self, targets: Sequence[Address]) -> MessageRun:
         sources: dict[Address, None] = {}
         for each in targets:
             if not self.state.entry(each).is_ghost:  # its content was deliberately removed
@@ -447,7 +447,7 @@ class _Planner:
         kept = [text for each in (*ordered, *targets) for text in self.must_keep(each)]
         minimum = MINIMUM_SUMMARY + sum(self.count(each) + 4 for each in dict.fromkeys(kept))
         size = sum(self.sizes[each] for each in targets)
-        return Run(tuple(targets), ordered, size, minimum)
+        return MessageRun(tuple(targets), ordered, size, minimum)
 
     def must_keep(self, address: Address) -> list[str]:
         """Return the texts of a message that a summary must contain."""
@@ -478,7 +478,7 @@ class _Planner:
             oid = read_commit(oid, read).parents[0]
         return recorded.get(oid)
 
-    def unchanged_tip(self, found: Plan) -> ObjectId:
+    def unchanged_tip(self, found: CompressionPlan) -> ObjectId:
         """Return the branch's new tip if the messages of a plan are unchanged.
 
         Raises:
@@ -510,7 +510,7 @@ class _Writer:
     def __init__(
         self,
         planner: _Planner,
-        found: Plan,
+        found: CompressionPlan,
         model: Model | None,
         text: str,
         window: int,
@@ -540,7 +540,7 @@ class _Writer:
         """The model's name from its answers; "" without a model."""
         return next((each.model for each in self.answers if each.model), "")
 
-    def summary(self, run: Run, *, is_last: bool) -> str:
+    def summary(self, run: MessageRun, *, is_last: bool) -> str:
         """Return the text of a run's summary; raises as `compress`."""
         planner, count = self._planner, self._planner.count
         kept = {each: tuple(planner.must_keep(each)) for each in (*run.sources, *run.targets)}
@@ -571,7 +571,9 @@ class _Writer:
         self.prompts.append("\n\n".join(self._model.requests[asked:]))
         return whole(text)
 
-    def _said(self, run: Run, kept: Mapping[Address, tuple[str, ...]]) -> list[SourceMessage]:
+    def _said(
+        self, run: MessageRun, kept: Mapping[Address, tuple[str, ...]]
+    ) -> list[SourceMessage]:
         state, read = self._planner.state, self._planner.store.objects.read
         sources = set(run.sources)
         extra = [each for each in run.targets if each not in sources and kept[each]]

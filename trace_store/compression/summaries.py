@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from trace_store.context.activity import Activity, Step
+    from trace_store.context.activity import Activity, ToolStep
     from trace_store.context.fold import Fold
     from trace_store.llm.contract import Completion, Model
     from trace_store.objects.address import Address
@@ -312,20 +312,20 @@ def _fitted(title: str, items: Sequence[str], room: int, count: Callable[[str], 
     return f"{title}: {'; '.join(reversed(shown))}{more}" if shown else ""
 
 
-def _command(step: Step) -> str:
+def _command(step: ToolStep) -> str:
     code = step.outcome.exit_code if step.outcome else None
     failed = step.outcome is not None and step.outcome.failed
     ending = f" (exit {code})" if code else " (failed)" if failed else ""
     return f"{one_command(step)}{ending}"
 
 
-def one_command(step: Step) -> str:
+def one_command(step: ToolStep) -> str:
     """Return the first line of a command, at most 160 characters of it."""
     line = step.action.text.strip().split("\n", 1)[0]
     return line if len(line) <= 160 else line[:159] + "…"
 
 
-def _error(step: Step) -> str:
+def _error(step: ToolStep) -> str:
     said = step.outcome.error if step.outcome else ""
     return f"{step.action.subject[:80]}: {said}" if said else ""
 

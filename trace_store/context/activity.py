@@ -107,7 +107,7 @@ class Outcome:
 
 
 @value
-class Step:
+class ToolStep:
     """A tool call with its outcome.
 
     Attributes:
@@ -156,17 +156,17 @@ class Activity:
         todos: its last to-do list.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[ToolStep, ...]
     files: tuple[FileUse, ...]
     todos: tuple[ToDo, ...]
 
     @property
-    def commands(self) -> tuple[Step, ...]:
+    def commands(self) -> tuple[ToolStep, ...]:
         """The steps that run commands."""
         return tuple(step for step in self.steps if step.action.kind == RUN)
 
     @property
-    def errors(self) -> tuple[Step, ...]:
+    def errors(self) -> tuple[ToolStep, ...]:
         """The steps that failed."""
         return tuple(step for step in self.steps if step.outcome and step.outcome.failed)
 
@@ -192,7 +192,7 @@ def activity_of(messages: Iterable[MessageLike]) -> Activity:
         result, at = results.get(call.id, (None, None))
         action = action_of(call)
         outcome = None if result is None else outcome_of(result)
-        steps.append(Step(action, outcome, address, at))
+        steps.append(ToolStep(action, outcome, address, at))
         if action.kind == PLAN:
             update_todos(todos, call, result)
     return Activity(tuple(steps), tuple(_files(steps)), tuple(todos.values()))
@@ -245,7 +245,7 @@ def _exit_in(text: str) -> re.Match[str] | None:
     return _EXIT.search(text) if "xit" in text else None  # "xit" is quicker to find
 
 
-def _files(steps: Iterable[Step]) -> Iterable[FileUse]:
+def _files(steps: Iterable[ToolStep]) -> Iterable[FileUse]:
     found: dict[str, FileUse] = {}
     for step in steps:
         if step.action.kind not in (READ, WRITE):

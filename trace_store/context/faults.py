@@ -100,7 +100,7 @@ class Fault:
 
 
 @mutable
-class Item:
+class WorkingMessage:
     """A message in the working copy, which renderers accept as a message.
 
     Attributes:
@@ -110,7 +110,7 @@ class Item:
         ghost: whether it is the placeholder of a removed message, which is never changed.
         reworded: whether its parts have changed.
         moved: whether its position has changed.
-        replaces: the item that a new one replaces at the same position.
+        replaces: the message that a new one replaces at the same position.
     """
 
     role: str
@@ -124,11 +124,11 @@ class Item:
     ghost: bool = False
     reworded: bool = False
     moved: bool = False
-    replaces: Item | None = None
+    replaces: WorkingMessage | None = None
 
     @classmethod
-    def of(cls, message: Renderable, at: int) -> Item:
-        """Return the item of an original message."""
+    def of(cls, message: Renderable, at: int) -> WorkingMessage:
+        """Return the working message of an original one."""
         return cls(
             role=message.role,
             parts=tuple(message.parts),
@@ -142,8 +142,10 @@ class Item:
         )
 
     @classmethod
-    def new(cls, role: str, parts: Sequence[Part], *, replaces: Item | None = None) -> Item:
-        """Return a new item."""
+    def new(
+        cls, role: str, parts: Sequence[Part], *, replaces: WorkingMessage | None = None
+    ) -> WorkingMessage:
+        """Return a new message."""
         name = "" if replaces is None else replaces.name
         kind = default_kind(role, parts)
         return cls(role, tuple(parts), kind=kind, name=name, replaces=replaces)
@@ -179,9 +181,9 @@ class WorkingCopy:
         images: Anthropic's limits for images in a request with this many.
     """
 
-    items: list[Item]
+    items: list[WorkingMessage]
     providers_to_suit: frozenset[str]
-    removed: list[Item] = field(default_factory=list)
+    removed: list[WorkingMessage] = field(default_factory=list)
     faults: dict[Fault, None] = field(default_factory=dict)
     count: int = 0
     images: ImageLimits = ANTHROPIC_IMAGES
@@ -189,7 +191,7 @@ class WorkingCopy:
     def find(
         self,
         code: str,
-        item: Item | None,
+        item: WorkingMessage | None,
         detail: str,
         done: str,
         providers: Sequence[str] = PROVIDERS,
@@ -211,7 +213,7 @@ class WorkingCopy:
         self.faults[Fault(code, detail, done, at, address, refusing)] = None
         return True
 
-    def remove(self, items: Iterable[Item]) -> None:
+    def remove(self, items: Iterable[WorkingMessage]) -> None:
         """Remove messages."""
         gone = list(items)
         if gone:
@@ -220,9 +222,9 @@ class WorkingCopy:
             self.removed += [item for item in gone if not item.is_new]
             self.removed += [item.replaces for item in gone if item.replaces is not None]
 
-    def insert(self, behind: dict[int, list[Item]], leaving: Container[int] = ()) -> None:
-        """Insert items behind positions; items whose `id()` is in `leaving` leave theirs."""
-        items: list[Item] = []
+    def insert(self, behind: dict[int, list[WorkingMessage]], leaving: Container[int] = ()) -> None:
+        """Insert messages behind positions; those whose `id()` is in `leaving` leave theirs."""
+        items: list[WorkingMessage] = []
         for at, item in enumerate(self.items):
             if id(item) not in leaving:
                 items.append(item)

@@ -41,7 +41,7 @@ class UnknownError(Exception):
 
 
 @value
-class Step:
+class AppendStep:
     """A commit that only appends.
 
     Attributes:
@@ -55,7 +55,7 @@ class Step:
     is_measured: bool
 
 
-def step_of(oid: bytes, commit: Commit) -> Step | None:
+def step_of(oid: bytes, commit: Commit) -> AppendStep | None:
     """Return the messages that a commit appends; None if it does anything else.
 
     Raises:
@@ -70,7 +70,7 @@ def step_of(oid: bytes, commit: Commit) -> Step | None:
         entry = Entry.read(stored, oid, number, number)
         records.append((own_fields_of(entry, {}), entry.answers))
     parent = commit.parents[0] if commit.parents else None
-    return Step(parent, records or [(marker(oid), ())], is_measured(commit))
+    return AppendStep(parent, records or [(marker(oid), ())], is_measured(commit))
 
 
 class Builder:
@@ -88,7 +88,7 @@ class Builder:
         self._prefix, self._ordinal = (last.prefix, last.ordinal) if last else (START, 0)
         self.tools, self.measured = (last.tools, last.measured) if last else (0, 0)
 
-    def append(self, steps: Iterable[Step], find: Find) -> None:
+    def append(self, steps: Iterable[AppendStep], find: Find) -> None:
         """Add the records of commits that append.
 
         Args:
@@ -281,9 +281,9 @@ class IndexUpdate:
                 pass
         return self._folded(tip, views[0] if views else None)
 
-    def _steps_since(self, own: IndexView, tip: bytes) -> list[Step | None] | None:
+    def _steps_since(self, own: IndexView, tip: bytes) -> list[AppendStep | None] | None:
         """Return the commits from this index to a commit, newest first; None if there are more than a few."""
-        found: list[Step | None] = []
+        found: list[AppendStep | None] = []
         oid: bytes | None = tip
         while oid != own.tip:
             if oid is None or len(found) == NEAR:
@@ -295,14 +295,14 @@ class IndexUpdate:
 
     def _steps_since_any(
         self, views: Sequence[IndexView], tip: bytes
-    ) -> tuple[list[Step | None], IndexView | None]:
+    ) -> tuple[list[AppendStep | None], IndexView | None]:
         """Return the commits since another index's context, newest first, and that context, or None.
 
         The last commit is None if there is something other than appends, or too many. Prefixes are tried at growing
         distances.
         """
         ends = {view.tip: view for view in reversed(views)}
-        found: list[Step | None] = []
+        found: list[AppendStep | None] = []
         oid: bytes | None = tip
         due = 0
         while oid is not None:
@@ -319,7 +319,7 @@ class IndexUpdate:
         return found, None
 
     def _extended(
-        self, own: IndexView | None, seed: IndexView | None, steps: Sequence[Step], tip: bytes
+        self, own: IndexView | None, seed: IndexView | None, steps: Sequence[AppendStep], tip: bytes
     ) -> IndexView:
         """Return the view extended by appends; raises UnknownError if a fold is needed."""
         if seed is None:

@@ -23,8 +23,8 @@ from trace_store.context.faults import (
     REUSED_CALL_ID,
     UNSIGNED_REASONING,
     Fault,
-    Item,
     WorkingCopy,
+    WorkingMessage,
 )
 from trace_store.errors import InvalidInputError
 from trace_store.frozen import value
@@ -87,8 +87,8 @@ class RepairedContext:
     """
 
     faults: tuple[Fault, ...]
-    items: tuple[Item, ...]
-    removed: tuple[Item, ...]
+    items: tuple[WorkingMessage, ...]
+    removed: tuple[WorkingMessage, ...]
     adaptations: dict[str, tuple[Repair, ...]]
 
 
@@ -115,7 +115,8 @@ def repair_context(
             raise InvalidInputError(f"unknown provider {name[:40]!r}; expected one of {known}")
     providers_to_suit = tuple(providers) or PROVIDERS
     copy = WorkingCopy(
-        [Item.of(message, at) for at, message in enumerate(messages)], frozenset(providers_to_suit)
+        [WorkingMessage.of(message, at) for at, message in enumerate(messages)],
+        frozenset(providers_to_suit),
     )
     _repair_parts(copy)
     for _ in range(MAXIMUM_ROUNDS):
@@ -156,7 +157,7 @@ def _fix_start(copy: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, 
         if NO_MESSAGES in refusing:
             detail, done = "no message is left to send", "a user note added"
             copy.find(NO_MESSAGES, None, detail, done, refusing[NO_MESSAGES])
-            copy.items.append(Item.new("user", [Text(NOTHING_LEFT)]))
+            copy.items.append(WorkingMessage.new("user", [Text(NOTHING_LEFT)]))
         elif LEADING_ASSISTANT in refusing:
             at = first[LEADING_ASSISTANT]
             item = None if at is None else copy.items[at]
@@ -164,7 +165,7 @@ def _fix_start(copy: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, 
             done = "a user note added before it"
             copy.find(LEADING_ASSISTANT, item, detail, done, refusing[LEADING_ASSISTANT])
             front = (i for i, each in enumerate(copy.items) if not _is_system(each))
-            copy.items.insert(next(front, 0), Item.new("user", [Text(BEGINNING)]))
+            copy.items.insert(next(front, 0), WorkingMessage.new("user", [Text(BEGINNING)]))
     # Strict rendering raises if a renderer still refuses the context.
     return {
         name: render(name, copy.items, tools, strict=True).repairs
@@ -172,7 +173,7 @@ def _fix_start(copy: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, 
     }
 
 
-def _is_system(item: Item) -> bool:
+def _is_system(item: WorkingMessage) -> bool:
     return item.role in SYSTEM_ROLES
 
 
@@ -187,7 +188,7 @@ def _remove_duplicates(copy: WorkingCopy) -> None:
         if item.role == "assistant" and not item.ghost:
             _remove_repeated_parts(copy, item)
     first_of = _find_copies(items)
-    gone: list[Item] = []
+    gone: list[WorkingMessage] = []
     for at in sorted(first_of):
         detail = f"it is a copy of {_name(items[first_of[at]])}"
         if copy.find(DUPLICATE_MESSAGE, items[at], detail, "taken out", IDS_ONCE):
@@ -195,7 +196,7 @@ def _remove_duplicates(copy: WorkingCopy) -> None:
     copy.remove(gone)
 
 
-def _remove_repeated_parts(copy: WorkingCopy, item: Item) -> None:
+def _remove_repeated_parts(copy: WorkingCopy, item: WorkingMessage) -> None:
     kept: list[Part] = []
     seen: set[Part] = set()
     for part in item.parts:
@@ -212,7 +213,7 @@ def _remove_repeated_parts(copy: WorkingCopy, item: Item) -> None:
     item.reword(kept)
 
 
-def _find_copies(items: list[Item]) -> dict[int, int]:
+def _find_copies(items: list[WorkingMessage]) -> dict[int, int]:
     """Return the positions of copies, with those of their originals."""
     seen: dict[str, list[int]] = {}
     copies: dict[int, int] = {}
@@ -232,7 +233,11 @@ def _find_copies(items: list[Item]) -> dict[int, int]:
 
 
 def _extend_copy(
-    items: list[Item], copies: dict[int, int], start: int, step: int, may: Callable[[Item], bool]
+    items: list[WorkingMessage],
+    copies: dict[int, int],
+    start: int,
+    step: int,
+    may: Callable[[WorkingMessage], bool],
 ) -> None:
     """Extend a copy in one direction as long as messages equal those around the original."""
     original, at = copies[start], start
@@ -248,21 +253,21 @@ def _extend_copy(
         copies[at] = original
 
 
-def _is_within(item: Item, other: Item) -> bool:
+def _is_within(item: WorkingMessage, other: WorkingMessage) -> bool:
     """Return True if another message has all parts of this one, in the same order."""
     rest = iter(other.parts)
     return all(part in rest for part in item.parts)
 
 
-def _content(item: Item) -> tuple[object, ...]:
+def _content(item: WorkingMessage) -> tuple[object, ...]:
     return (item.role, item.id, item.name, item.parts)
 
 
-def _is_results(item: Item) -> bool:
+def _is_results(item: WorkingMessage) -> bool:
     return bool(item.parts) and all(isinstance(part, ToolResult) for part in item.parts)
 
 
-def _name(item: Item) -> str:
+def _name(item: WorkingMessage) -> str:
     if item.address is None:
         return f"message {(item.at or 0) + 1}"
     return str(item.address)
@@ -284,10 +289,10 @@ def _complete_pairs(copy: WorkingCopy) -> None:
                 unanswered.setdefault(at, []).append(part.id)
         elif copy.find(fault.code, items[at], wrong, "left out"):
             left_out.setdefault(at, set()).add(index)
-    behind: dict[int, list[Item]] = {}
+    behind: dict[int, list[WorkingMessage]] = {}
     for at, ids in sorted(unanswered.items()):
         results = [ToolResult(id_, NOT_RECORDED, is_error=True) for id_ in ids]
-        behind.setdefault(ends[at], []).append(Item.new("tool", results))
+        behind.setdefault(ends[at], []).append(WorkingMessage.new("tool", results))
     for at, indexes in left_out.items():
         items[at].reword(p for i, p in enumerate(items[at].parts) if i not in indexes)
     copy.insert(behind)
@@ -328,7 +333,7 @@ def _unused_id(id_: str, taken: set[str]) -> str:
     return new
 
 
-def _set_part(item: Item, index: int, part: Part) -> None:
+def _set_part(item: WorkingMessage, index: int, part: Part) -> None:
     item.reword([*item.parts[:index], part, *item.parts[index + 1 :]])
 
 
@@ -364,11 +369,11 @@ def _apply_moves(
     items = copy.items
     whole = {at for at, ends in going.items() if _moves_whole(items, at, ends)}
     inside = {end for end in arriving if _is_answered_inside(items[end[0]], end[1])}
-    behind: dict[int, list[Item]] = {}
+    behind: dict[int, list[WorkingMessage]] = {}
     for end in sorted(arriving.keys() - inside):
         for _, (at, index) in arriving[end]:
             if at not in whole:
-                moved = Item.new("tool", [items[at].parts[index]])
+                moved = WorkingMessage.new("tool", [items[at].parts[index]])
                 behind.setdefault(end[0], []).append(moved)
             elif index == 0:
                 behind.setdefault(end[0], []).append(items[at])
@@ -386,7 +391,7 @@ def _apply_moves(
     copy.insert(behind, {id(items[at]) for at in whole})
 
 
-def _moves_whole(items: list[Item], at: int, ends: Mapping[int, Place]) -> bool:
+def _moves_whole(items: list[WorkingMessage], at: int, ends: Mapping[int, Place]) -> bool:
     """Return True if a message can move as a whole: all results to one destination."""
     end = next(iter(ends.values()))
     return (
@@ -396,7 +401,7 @@ def _moves_whole(items: list[Item], at: int, ends: Mapping[int, Place]) -> bool:
     )
 
 
-def _is_answered_inside(item: Item, index: int) -> bool:
+def _is_answered_inside(item: WorkingMessage, index: int) -> bool:
     """Return True if a result follows a part in its message, so others must go inside."""
     return any(isinstance(part, ToolResult) for part in item.parts[index + 1 :])
 
@@ -410,12 +415,12 @@ def _convert_tool_messages(copy: WorkingCopy) -> None:
             continue
         detail = "a tool message is not the result of a call"
         if copy.find(TOOL_WITHOUT_CALL, item, detail, "changed to a user message"):
-            copy.items[at] = Item.new("user", item.parts, replaces=item)
+            copy.items[at] = WorkingMessage.new("user", item.parts, replaces=item)
 
 
 def _trim_cut_turns(copy: WorkingCopy) -> None:
     """Remove Claude's reasoning at the end of a turn; other models may end a turn with it."""
-    turn: list[Item] = []
+    turn: list[WorkingMessage] = []
     for item in [*copy.items, None]:
         if item is not None and item.role == "assistant":
             turn.append(item)
@@ -424,7 +429,7 @@ def _trim_cut_turns(copy: WorkingCopy) -> None:
             turn = []
 
 
-def _end_turn(copy: WorkingCopy, turn: list[Item]) -> None:
+def _end_turn(copy: WorkingCopy, turn: list[WorkingMessage]) -> None:
     for item in reversed(turn):
         if item.ghost:
             return
@@ -454,7 +459,7 @@ def _is_reasoning(part: Part) -> bool:
 
 def _remove_empty(copy: WorkingCopy) -> None:
     """Remove empty messages; those that a repair emptied are no additional fault."""
-    gone: list[Item] = []
+    gone: list[WorkingMessage] = []
     for item in copy.items:
         if item.ghost or not item.says_nothing:
             continue
@@ -477,7 +482,9 @@ def _repair_parts(copy: WorkingCopy) -> None:
             )
 
 
-def _repair_part(copy: WorkingCopy, item: Item, part: Part, before: Part | None) -> Iterator[Part]:
+def _repair_part(
+    copy: WorkingCopy, item: WorkingMessage, part: Part, before: Part | None
+) -> Iterator[Part]:
     """Yield the replacement of a part: the part itself if it is valid, nothing if it is left out."""
     if isinstance(part, Text):
         if _carries_signature(item, part, before):
@@ -498,7 +505,7 @@ def _repair_part(copy: WorkingCopy, item: Item, part: Part, before: Part | None)
         yield part
 
 
-def _carries_signature(item: Item, part: Text, before: Part | None) -> bool:
+def _carries_signature(item: WorkingMessage, part: Text, before: Part | None) -> bool:
     """Return True if this is the empty text that carries Gemini's signature of a finished turn."""
     return (
         not part.text
@@ -509,7 +516,7 @@ def _carries_signature(item: Item, part: Text, before: Part | None) -> bool:
     )
 
 
-def _text(copy: WorkingCopy, item: Item, part: Text) -> Iterator[Text]:
+def _text(copy: WorkingCopy, item: WorkingMessage, part: Text) -> Iterator[Text]:
     if not part.text:
         if not copy.find(BLANK_TEXT, item, "a text is empty", LEFT_OUT):
             yield part
@@ -521,7 +528,7 @@ def _text(copy: WorkingCopy, item: Item, part: Text) -> Iterator[Text]:
         yield part if text is part.text else Text(text)
 
 
-def _replace_surrogates(copy: WorkingCopy, item: Item, text: str) -> str:
+def _replace_surrogates(copy: WorkingCopy, item: WorkingMessage, text: str) -> str:
     """Return the text with lone surrogates replaced; the same object if there are none."""
     whole, broken = scrub(text)
     detail = "text contains a lone surrogate"
@@ -530,7 +537,7 @@ def _replace_surrogates(copy: WorkingCopy, item: Item, text: str) -> str:
     return text
 
 
-def _result(copy: WorkingCopy, item: Item, part: ToolResult) -> ToolResult:
+def _result(copy: WorkingCopy, item: WorkingMessage, part: ToolResult) -> ToolResult:
     content: list[Part] = []
     for inner in part.content:
         if isinstance(inner, Text) and len(part.content) == 1:
@@ -548,7 +555,7 @@ def _result(copy: WorkingCopy, item: Item, part: ToolResult) -> ToolResult:
     return part if mended == part else mended
 
 
-def _call(copy: WorkingCopy, item: Item, part: ToolCall) -> ToolCall:
+def _call(copy: WorkingCopy, item: WorkingMessage, part: ToolCall) -> ToolCall:
     arguments = _replace_surrogates(copy, item, part.arguments)
     if part.format != "text" and arguments.strip() and parse_object(arguments) is None:
         detail = f"the arguments of call {part.id!r} are not a JSON object"
@@ -561,7 +568,7 @@ def _call(copy: WorkingCopy, item: Item, part: ToolCall) -> ToolCall:
 
 
 def _image(
-    copy: WorkingCopy, item: Item, part: Image, *, inside_result: bool = False
+    copy: WorkingCopy, item: WorkingMessage, part: Image, *, inside_result: bool = False
 ) -> Iterator[Part]:
     found = split_image(part)
     detail = invalid_image(part) if found is None else image_fault(*found)
@@ -582,7 +589,7 @@ def _image(
         yield Text(image_note(part))
 
 
-def _reasoning(copy: WorkingCopy, item: Item, part: Reasoning) -> Iterator[Part]:
+def _reasoning(copy: WorkingCopy, item: WorkingMessage, part: Reasoning) -> Iterator[Part]:
     if maker(item.model) == "anthropic" and not part.signature:
         detail = f"reasoning of {item.model} has no signature"
         if copy.find(UNSIGNED_REASONING, item, detail, LEFT_OUT, ANTHROPIC):
@@ -600,7 +607,7 @@ def _reasoning(copy: WorkingCopy, item: Item, part: Reasoning) -> Iterator[Part]
 
 
 def _opaque(
-    copy: WorkingCopy, item: Item, part: Opaque, *, inside_result: bool = False
+    copy: WorkingCopy, item: WorkingMessage, part: Opaque, *, inside_result: bool = False
 ) -> Iterator[Part]:
     in_model_words = item.role == "assistant" and not inside_result
     if left_out_code(part) == UNKNOWN_BLOCK:

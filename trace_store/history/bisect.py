@@ -74,7 +74,7 @@ class Bisection:
 
 
 @value
-class Step:
+class BisectStep:
     """The next step of a bisection, or its result.
 
     Attributes:
@@ -93,7 +93,7 @@ class Step:
         return not self.point
 
 
-def next_step(store: Store, search: Bisection, message_count: int = 0) -> Step:
+def next_step(store: Store, search: Bisection, message_count: int = 0) -> BisectStep:
     """Return the next point to test, or the result.
 
     Args:
@@ -125,13 +125,13 @@ def next_step(store: Store, search: Bisection, message_count: int = 0) -> Step:
         if wrong is not None:
             step = halve(wrong, outcomes)
         elif untold is not None:
-            return Step(untold[-1], len(untold) + 1, ())
+            return BisectStep(untold[-1], len(untold) + 1, ())
         else:
             break
     return step
 
 
-def halve(line: Sequence[str], outcomes: Outcomes) -> Step:
+def halve(line: Sequence[str], outcomes: Outcomes) -> BisectStep:
     """Return the next point to test on a line, oldest first, whose last point is bad.
 
     Raises:
@@ -143,13 +143,13 @@ def halve(line: Sequence[str], outcomes: Outcomes) -> Step:
     if good > bad:
         raise _contradiction_error(line[good], line[bad])
     if not line:
-        return Step("", 0, ())
+        return BisectStep("", 0, ())
     open_ = [at for at in range(good + 1, bad) if words[at] is None]
     if open_:
         middle = (good + bad) / 2
         best = min(open_, key=lambda at: (abs(at - middle), at))
-        return Step(line[best], bad - good, ())
-    return Step("", 0, tuple(line[good + 1 : bad + 1]))
+        return BisectStep(line[best], bad - good, ())
+    return BisectStep("", 0, tuple(line[good + 1 : bad + 1]))
 
 
 def verdict_for(failed: int, runs: int, threshold: int | None) -> str:
@@ -311,7 +311,7 @@ def run(
     threshold: int | None = None,
     progress: Callable[[Verdict], object] | None = None,
     keep: Callable[[Bisection], object] | None = None,
-) -> tuple[Bisection, Step]:
+) -> tuple[Bisection, BisectStep]:
     """Test points until the result is known. Points that were marked by hand are tested first.
 
     Args:

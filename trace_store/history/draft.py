@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     Returns the parts of the message with its own text, or that of the call's result, replaced.
     """
 
-    class Writer(Protocol):
-        """What wrote a commit."""
+    class OpenLine(Protocol):
+        """What lower floors use of `Line`: its store and its contexts."""
 
         store: Store
 
@@ -65,7 +65,7 @@ class CommitResult:
 
     __slots__ = ("also", "line", "message_count", "oid", "parents", "redacted", "ref", "secrets")
 
-    line: Writer | None
+    line: OpenLine | None
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class CommitResult:
         return history.summary.summary(store, commit, width)
 
     @property
-    def _line(self) -> Writer:
+    def _line(self) -> OpenLine:
         if self.line is None:
             raise errors.StateError("only the result of a Repo can be read again")
         return self.line

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.content import SummaryLine
     from trace_store.context.snippet import Snippet
-    from trace_store.history.draft import Writer
+    from trace_store.history.draft import OpenLine
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit, Operation
     from trace_store.objects.message import Message
@@ -472,7 +472,7 @@ def named(oid: bytes, commit: Commit) -> Iterator[tuple[Address, Operation]]:
 
 
 def query(
-    line: Writer,
+    line: OpenLine,
     names: list[str],
     wanted: Mapping[str, Any],
     *,

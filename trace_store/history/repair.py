@@ -10,7 +10,7 @@ from collections import Counter
 
 from trace_store import revision as revisions
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.faults import Fault, Item
+from trace_store.context.faults import Fault, WorkingMessage
 from trace_store.context.fold import Fold
 from trace_store.context.repair import RepairedContext, repair_context
 from trace_store.errors import InvalidInputError
@@ -51,7 +51,7 @@ MAXIMUM_TARGETS = 10_000
 
 
 @value
-class RepairReport:
+class ContextRepairReport:
     """The faults of a context, and the result of its repair.
 
     Attributes:
@@ -83,7 +83,7 @@ def repair(
     providers: Sequence[str] = (),
     in_place: bool = False,
     dry_run: bool = False,
-) -> RepairReport:
+) -> ContextRepairReport:
     """Create a branch with a context that is valid for every provider, beside one whose context is broken.
 
     The branch is `repaired/<name>`, or `repaired/<name>-2` and so on if that one has diverged. An earlier repair is
@@ -113,7 +113,7 @@ def repair(
         )
     mended, count = _repair(contexts, ref or tip, providers)
     if not mended.faults:
-        return RepairReport(SOUND, ref, tip, count, (), mended.adaptations)
+        return ContextRepairReport(SOUND, ref, tip, count, (), mended.adaptations)
     target = ref
     if not in_place:
         target, end = _target(contexts, ref, tip)
@@ -121,12 +121,14 @@ def repair(
             tip = end
             mended, count = _repair(contexts, target, providers)
             if not mended.faults:
-                return RepairReport(
+                return ContextRepairReport(
                     REPAIRED_BEFORE, ref, tip, count, (), mended.adaptations, target
                 )
     result = None if dry_run else _write(contexts, mended, target, tip)
     outcome = BROKEN if dry_run else REPAIRED
-    return RepairReport(outcome, ref, tip, count, mended.faults, mended.adaptations, target, result)
+    return ContextRepairReport(
+        outcome, ref, tip, count, mended.faults, mended.adaptations, target, result
+    )
 
 
 def _repair(
@@ -250,7 +252,7 @@ class _Changes:
                 self._draft.move([self._addresses[id(item)]], after=before)
             before = self._addresses[id(item)]
 
-    def _message(self, item: Item) -> Message:
+    def _message(self, item: WorkingMessage) -> Message:
         return Message(
             item.role,
             self._parts(item),
@@ -260,7 +262,7 @@ class _Changes:
             id=item.id,
         )
 
-    def _parts(self, item: Item) -> list[Part]:
+    def _parts(self, item: WorkingMessage) -> list[Part]:
         """Return an item's parts, with each result linked to the message that will hold its call."""
         parts = list(item.parts)
         for index, part in enumerate(parts):

@@ -93,7 +93,7 @@ DECISION = "decision"
 
 
 @value
-class Plan:
+class MergePlan:
     """The plan of a merge.
 
     Attributes:

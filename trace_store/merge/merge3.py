@@ -8,7 +8,7 @@ from trace_store.merge import conflicts as kinds
 from trace_store.merge.changes import Changes, both_parts, reworded_parts, visibility_of
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS, ConflictCollector
 from trace_store.merge.duplicate_answers import Answers
-from trace_store.merge.inputs import APPEND, DECISION, DECISIONS, INTERLEAVE, Plan, no_put
+from trace_store.merge.inputs import APPEND, DECISION, DECISIONS, INTERLEAVE, MergePlan, no_put
 from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ def three_way(
     time_of: Callable[[Address], int] = lambda _: 0,
     put: Put = no_put,
     read: Read | None = None,
-) -> Plan:
+) -> MergePlan:
     """Return the plan that merges the changes of theirs into ours.
 
     Args:
@@ -62,7 +62,7 @@ def three_way(
         made.take_decisions()
     elif strategy != OURS:
         made.join(time_of if strategy == INTERLEAVE else None)
-    return Plan(
+    return MergePlan(
         tuple(made.operations()),
         tuple(conflicts.open),
         tuple(conflicts.settled),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.frozen import replace, value
 from trace_store.merge.conflicts import resolve_open
-from trace_store.merge.inputs import APPEND, INTERLEAVE, Plan
+from trace_store.merge.inputs import APPEND, INTERLEAVE, MergePlan
 from trace_store.merge.merge3 import three_way
 from trace_store.merge.result import JOINER, MergeRequest, message_of, meta_of
 from trace_store.objects import address
@@ -117,10 +117,10 @@ class MergeCommits:
             ModelError, BudgetError, ConflictError: as `advise` raises them.
         """
 
-        def made() -> Plan:
+        def made() -> MergePlan:
             return self._plan(ours, theirs, bases)
 
-        def settled(plan: Plan) -> Plan:
+        def settled(plan: MergePlan) -> MergePlan:
             said = self._stop.resolutions
             return resolve_open(self._resolver, said, plan, made, lambda each: each.conflicts)
 
@@ -146,8 +146,8 @@ class MergeCommits:
         ours: ObjectId,
         theirs: ObjectId,
         bases: Sequence[ObjectId],
-        plan: Plan,
-    ) -> tuple[Plan, MergeAdvice]:
+        plan: MergePlan,
+    ) -> tuple[MergePlan, MergeAdvice]:
         """Return the plan with a model's advice, and the advice; earlier advice is reused if ours only grew."""
         given = self._advice.pop(theirs, None)
         if given is not None:  # its resolutions are part of the plan already
@@ -186,9 +186,9 @@ class MergeCommits:
         return True
 
     def _request(
-        self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], plan: Plan
+        self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId], plan: MergePlan
     ) -> MergeRequest:
-        def replan(resolutions: Mapping[str, Resolution], put: Put) -> Plan:
+        def replan(resolutions: Mapping[str, Resolution], put: Put) -> MergePlan:
             return self._plan(ours, theirs, bases, resolutions, put)
 
         fold = self._cache.fold
@@ -202,7 +202,7 @@ class MergeCommits:
         bases: Sequence[ObjectId],
         resolutions: Mapping[str, Resolution] | None = None,
         put: Put | None = None,
-    ) -> Plan:
+    ) -> MergePlan:
         inputs = self._stop.inputs
         step = f"{self._stop.number}:" if len(inputs["theirs"]) > 1 else ""
         fold = self._cache.fold
@@ -224,7 +224,7 @@ class MergeCommits:
         self,
         parents: Sequence[ObjectId],
         operations: Sequence[Operation],
-        plan: Plan,
+        plan: MergePlan,
         advised: MergeAdvice | None = None,
         links: Sequence[tuple[str, str]] = (),
     ) -> ObjectId:
@@ -261,7 +261,7 @@ class MergeCommits:
         self._cache.remember(oid, commit)
         return oid
 
-    def _is_joint(self, plan: Plan, advised: MergeAdvice | None) -> bool:
+    def _is_joint(self, plan: MergePlan, advised: MergeAdvice | None) -> bool:
         """Return True if the tips of a branch were joined without a decision, so that the commit has no author."""
         inputs = self._stop.inputs
         decided = plan.settled or advised is not None

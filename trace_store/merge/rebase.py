@@ -40,7 +40,7 @@ def to_rebase(
     return [oid for oid in every if oid in missing]
 
 
-class Range:
+class RebaseRange:
     """The commits that a rebase of HEAD's branch reapplies.
 
     Attributes:
@@ -106,7 +106,7 @@ def rebase(
     in_progress.refuse_while_stopped(store)
     check_favour(favour)
     ref = history.branches.branch_of_head(store)
-    found = Range(store, upstream, onto)
+    found = RebaseRange(store, upstream, onto)
     every, start = found.steps, found.start
     steps = every if plan is None else checked(plan(every), found.commits)
     ranks = {step.oid: rank for rank, step in enumerate(every)}

@@ -24,7 +24,7 @@ from trace_store.merge.conflicts import (
     Resolution,
     resolve_open,
 )
-from trace_store.merge.inputs import ContextCache, Plan
+from trace_store.merge.inputs import ContextCache, MergePlan
 from trace_store.merge.merge3 import three_way
 from trace_store.merge.merge_commits import MAXIMUM_ATTEMPTS, lost_race
 from trace_store.merge.result import DONE, STOPPED, UP_TO_DATE, Rewrite
@@ -225,7 +225,7 @@ class Replay:
             self._made.append((step.oid, step.oid))
             return ()
 
-        def compute() -> Plan:
+        def compute() -> MergePlan:
             return self._plan(number, step, replayed)
 
         resolutions = self._stop.resolutions
@@ -244,11 +244,11 @@ class Replay:
         is_next = replayed.tip == (parents[0] if parents else None)
         return self._rebases and is_next and step.action not in (*JOINED, EDIT) and not step.message
 
-    def _plan(self, number: int, step: Step, replayed: ReplayedCommits) -> Plan:
+    def _plan(self, number: int, step: Step, replayed: ReplayedCommits) -> MergePlan:
         """Return the plan of a step."""
         commit, prefix = self._cache.commit(step.oid), f"{number}:"
         if step.number is not None:
-            return Plan(tuple(self._message_operations(step, replayed)), (), (), ())
+            return MergePlan(tuple(self._message_operations(step, replayed)), (), (), ())
         if step.action == REVERT:
             return self._merge(step, replayed, prefix)
         plan = self._append_plan(step.oid, commit, replayed)
@@ -260,7 +260,7 @@ class Replay:
                 plan = replace(plan, operations=(*plan.operations, *kept))
         return self._with_edits(plan, step, replayed, prefix) if step.action == EDIT else plan
 
-    def _merge(self, step: Step, replayed: ReplayedCommits, prefix: str) -> Plan:
+    def _merge(self, step: Step, replayed: ReplayedCommits, prefix: str) -> MergePlan:
         """Return the plan of a three-way merge of a step; `prefix` precedes the keys of conflicts."""
         before, ours = self._cache.before(step.oid), replayed.state
         after, reverts = self._cache.fold(step.oid), step.action == REVERT
@@ -275,7 +275,9 @@ class Replay:
             read=self._store.objects.read,
         )
 
-    def _append_plan(self, oid: ObjectId, commit: Commit, replayed: ReplayedCommits) -> Plan | None:
+    def _append_plan(
+        self, oid: ObjectId, commit: Commit, replayed: ReplayedCommits
+    ) -> MergePlan | None:
         """Return the plan for a commit that only appends; None if the contexts must be compared.
 
         Either all of its messages are added unchanged at the end, or the new base has them all.
@@ -287,11 +289,11 @@ class Replay:
         there = {a for each, made in base_commits for a, _ in ops.added_messages(made, each)}
         added = [address in there for address, _ in ops.added_messages(commit, oid)]
         if added and all(added):
-            return Plan((), (), (), ())
+            return MergePlan((), (), (), ())
         if any(added):
             return None
         is_first = replayed.tip == replayed.start
-        made = Plan(tuple(carried_operations(oid, commit)), (), (), ())
+        made = MergePlan(tuple(carried_operations(oid, commit)), (), (), ())
         if replayed.last_original == parent:
             return made
         answers = any(_may_answer(each) for _, each in [(oid, commit), *base_commits])
@@ -339,7 +341,9 @@ class Replay:
         new = [state.entry(each) for each in unit if each not in replayed.state]
         return [ops.add([entry.to_carried() for entry in new])] if new else []
 
-    def _with_edits(self, plan: Plan, step: Step, replayed: ReplayedCommits, prefix: str) -> Plan:
+    def _with_edits(
+        self, plan: MergePlan, step: Step, replayed: ReplayedCommits, prefix: str
+    ) -> MergePlan:
         """Return a step's plan with the requested edits of its new messages."""
         resolutions = self._stop.resolutions
         collector = ConflictCollector(resolutions, "", prefix, read=self._store.objects.read)
@@ -353,14 +357,14 @@ class Replay:
             if settled.choice == TEXT:
                 parts = reworded_parts(entry.parts, settled.text, self._content.put)
                 edits.append(ops.edit(address, parts))
-        return Plan(
+        return MergePlan(
             (*plan.operations, *edits),
             (*plan.conflicts, *collector.open),
             (*plan.settled, *collector.settled),
             plan.included,
         )
 
-    def _create_commit(self, step: Step, plan: Plan, replayed: ReplayedCommits) -> None:
+    def _create_commit(self, step: Step, plan: MergePlan, replayed: ReplayedCommits) -> None:
         """Create the commit of a step."""
         old, operations = self._cache.commit(step.oid), list(plan.operations)
         grows = bool(operations) and all(map(_keeps_order, operations))

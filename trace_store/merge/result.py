@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trace_store.context.fold import Fold
     from trace_store.merge.changes import Put
     from trace_store.merge.conflicts import Resolution
-    from trace_store.merge.inputs import Plan
+    from trace_store.merge.inputs import MergePlan
     from trace_store.objects.commit import Operation
     from trace_store.objects.content import ObjectCollector
 
@@ -124,7 +124,7 @@ def message_of(inputs: Mapping[str, Any], ref: str) -> str:
 
 
 def meta_of(
-    inputs: Mapping[str, Any], plan: Plan, advice: Mapping[str, Any] | None
+    inputs: Mapping[str, Any], plan: MergePlan, advice: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the metadata of a merge commit: the strategy, and the conflicts that were resolved."""
     meta: dict[str, Any] = {"strategy": inputs["strategy"]}
@@ -191,8 +191,8 @@ class MergeRequest:
     base: Fold
     ours: Fold
     theirs: Fold
-    plan: Plan
-    replan: Callable[[Mapping[str, Resolution], Put], Plan]
+    plan: MergePlan
+    replan: Callable[[Mapping[str, Resolution], Put], MergePlan]
     content: ObjectCollector
 
 

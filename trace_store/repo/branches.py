@@ -287,7 +287,7 @@ class Branches:
         """
         store = self._store.on(ref) if ref else self._store
         base = None if upstream is None else name_of(upstream, "upstream")
-        return trace_store.merge.rebase.Range(store, base, name_of(onto, "onto")).steps
+        return trace_store.merge.rebase.RebaseRange(store, base, name_of(onto, "onto")).steps
 
     @property
     def fork(self) -> Forks:

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.compression.compress import CompressionResult, Plan
+    from trace_store.compression.compress import CompressionPlan, CompressionResult
     from trace_store.compression.expand import Expansion
     from trace_store.compression.suggest import Suggestion, Suggestions
     from trace_store.compression.summaries import SummaryReport
@@ -119,7 +119,7 @@ class Compression:
             salt=self._handle.salt,
         )
 
-    def plan(self, to: int | None = None, range: str = "", *, ref: str = "") -> Plan:
+    def plan(self, to: int | None = None, range: str = "", *, ref: str = "") -> CompressionPlan:
         """Return what `compress` would replace; raises as `compression.compress.plan`."""
         check_count(to=to)
         check_text(range=range)

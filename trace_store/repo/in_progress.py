@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias, TypeVar
 
     from trace_store.context.compiled import CompiledContext
-    from trace_store.history.bisect import Bisection, Step, Verdict
+    from trace_store.history.bisect import Bisection, BisectStep, Verdict
     from trace_store.llm.contract import Model
     from trace_store.merge.conflicts import Conflict, Resolution
     from trace_store.merge.in_progress import Stop
@@ -268,7 +268,7 @@ class OngoingBisection:
         self.state = state
 
     @property
-    def next(self) -> Step:
+    def next(self) -> BisectStep:
         """The point to test next, or the result."""
         contexts = self._handle.contexts
         count = history.bisect.message_count(contexts, self.state)
@@ -285,7 +285,7 @@ class OngoingBisection:
         found = history.bisect.point_of(contexts, self.state, point) if point else self._point()
         return history.bisect.context_at(contexts, self.state, found)
 
-    def mark(self, word: str, *points: Revision | int) -> Step:
+    def mark(self, word: str, *points: Revision | int) -> BisectStep:
         """Mark points as "good", "bad" or "skip", by default the next one; return the next point, or the result.
 
         Raises:
@@ -317,7 +317,7 @@ class OngoingBisection:
         repeat: int = 1,
         threshold: int | None = None,
         progress: Callable[[Verdict], object] | None = None,
-    ) -> Step:
+    ) -> BisectStep:
         """Test points until the result is known, and return it. Points that were marked by hand are tested first.
 
         Args:

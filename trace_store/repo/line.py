@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from trace_store.history.status import Status
     from trace_store.llm.contract import Model
     from trace_store.merge.llm_assist.review import Judge
-    from trace_store.merge.llm_assist.semantic import Proposal
+    from trace_store.merge.llm_assist.semantic import MergeProposal
     from trace_store.merge.move import MoveResult
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert
@@ -571,7 +571,7 @@ class Line:
         message: str = "",
         resolver: Answer | None = None,
         model: Model | None = None,
-        review: Callable[[Proposal], bool] | None = None,
+        review: Callable[[MergeProposal], bool] | None = None,
         ref: str = "",
     ) -> Merge | Stopped:
         """Merge another branch into this one.

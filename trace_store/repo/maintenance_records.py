@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trace_store.bundles.create import BundleReport
     from trace_store.bundles.format import BundledRef
     from trace_store.bundles.ingest import ImportedBundle
-    from trace_store.history.repair import RepairReport
+    from trace_store.history.repair import ContextRepairReport
     from trace_store.history.retention import ExpiryReport
     from trace_store.importers.report import FileReport
     from trace_store.maintenance.du import Amount, StoreUsage, UsageRow
@@ -66,7 +66,7 @@ def bundled_refs(refs: Sequence[BundledRef]) -> dict[str, list[str]]:
     return {ref.name: [str(tip) for tip in ref.tips] for ref in refs}
 
 
-def repair(report: RepairReport, file: FileReport | None) -> dict[str, Any]:
+def repair(report: ContextRepairReport, file: FileReport | None) -> dict[str, Any]:
     """Return the repair of a context."""
     return {
         "outcome": report.outcome,

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from trace_store.checkpoints.forks import Choice, Fork
     from trace_store.checkpoints.hard import Checkpoint, Restored
     from trace_store.checkpoints.soft import Injected
-    from trace_store.compression.compress import CompressionResult, Plan
+    from trace_store.compression.compress import CompressionPlan, CompressionResult
     from trace_store.compression.expand import Expansion
     from trace_store.compression.suggest import Suggestions
     from trace_store.compression.summaries import SummaryReport
     from trace_store.compression.trim import TrimResult
     from trace_store.context.compiled import CompiledContext, CompiledMessage
-    from trace_store.history.bisect import Bisection, Step, Verdict
+    from trace_store.history.bisect import Bisection, BisectStep, Verdict
     from trace_store.history.blame import Blame, MessageOperation
     from trace_store.history.branches import Branch
     from trace_store.history.diff import ContextDiff, MessageChange
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert, RevertedCommit
-    from trace_store.merge.todo import Step as TodoStep
+    from trace_store.merge.todo import Step
     from trace_store.oid import ObjectId
     from trace_store.providers.rendering import Rendered
     from trace_store.store.handle import Store
@@ -287,7 +287,7 @@ def found(found: VersionHolders) -> dict[str, Any]:
     }
 
 
-def bisection(search: Bisection, step: Step) -> dict[str, Any]:
+def bisection(search: Bisection, step: BisectStep) -> dict[str, Any]:
     """Return a bisection, with its next step or its result."""
     return {
         "kind": search.kind,
@@ -490,7 +490,7 @@ def rewrite(found: Rewrite) -> dict[str, Any]:
     }
 
 
-def step(step: TodoStep, summary: str) -> dict[str, str]:
+def step(step: Step, summary: str) -> dict[str, str]:
     """Return a step of a rebase, with the summary of its commit."""
     return {"action": step.action, "commit": str(step.oid), "summary": summary}
 
@@ -599,7 +599,7 @@ def suggestions(found: Suggestions) -> dict[str, Any]:
     }
 
 
-def compression_plan(found: Plan) -> dict[str, Any]:
+def compression_plan(found: CompressionPlan) -> dict[str, Any]:
     """Return what a compression would replace."""
     return {
         "target": found.target,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from trace_store.exporters.contract import Exported, ExportSession
     from trace_store.exporters.files import SavedFile, SavedOriginal, SavedPages, SourceFile
     from trace_store.history.branches import DeletedRef
-    from trace_store.history.repair import RepairReport
+    from trace_store.history.repair import ContextRepairReport
     from trace_store.importers.report import ImportReport
     from trace_store.objects.address import Address
     from trace_store.repo.handle import Revision
@@ -409,7 +409,7 @@ class Transcripts:
         providers: Sequence[str] = (),
         in_place: bool = False,
         dry_run: bool = False,
-    ) -> RepairReport:
+    ) -> ContextRepairReport:
         """Create a valid copy of a branch as `repaired/NAME`.
 
         The report lists the faults of the original, for which providers would refuse it.

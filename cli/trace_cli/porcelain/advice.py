@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Invocation
     from trace_store.llm.http_model import HttpModel
     from trace_store.merge.llm_assist.answer import WrittenMessage
-    from trace_store.merge.llm_assist.semantic import Proposal
+    from trace_store.merge.llm_assist.semantic import MergeProposal
     from trace_store.objects.address import Address
     from trace_store.repo.repository import Repo
 
@@ -26,7 +26,7 @@ YES = ("y", "yes")
 
 def reviewed(
     invocation: Invocation, strategy: str, *, review: bool, no_review: bool
-) -> Callable[[Proposal], bool] | None:
+) -> Callable[[MergeProposal], bool] | None:
     """Return what asks the user whether to accept a proposal; None accepts each that is valid.
 
     On a terminal the user reviews the proposal by default.
@@ -43,7 +43,7 @@ def reviewed(
     if no_review or not (review or invocation.terminal):
         return None
 
-    def accept(proposal: Proposal) -> bool:
+    def accept(proposal: MergeProposal) -> bool:
         for line in proposal_lines(invocation, proposal):
             invocation.note(line)
         invocation.note("accept it? [y/N] ", end="")
@@ -62,7 +62,7 @@ def asked_model(invocation: Invocation, repo: Repo) -> HttpModel:
     return llm.HttpModel(llm.read_settings(invocation.environment))
 
 
-def proposal_lines(invocation: Invocation, proposal: Proposal) -> list[str]:
+def proposal_lines(invocation: Invocation, proposal: MergeProposal) -> list[str]:
     """Return the lines that describe a proposal."""
     advice = proposal.advice
     lines = [f"{one_line(proposal.model or 'the model', 100)} proposes:"]

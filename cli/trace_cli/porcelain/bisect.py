@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.context.compiled import CompiledContext
-    from trace_store.history.bisect import Step, Verdict
+    from trace_store.history.bisect import BisectStep, Verdict
     from trace_store.repo.in_progress import OngoingBisection
     from trace_store.repo.repository import Repo
 
@@ -241,7 +241,7 @@ def _going_on(here: Repo) -> OngoingBisection:
 
 
 def _say(
-    invocation: Invocation, here: Repo, search: OngoingBisection, step: Step, *, as_json: bool
+    invocation: Invocation, here: Repo, search: OngoingBisection, step: BisectStep, *, as_json: bool
 ) -> None:
     """Print the next point to test, or the result."""
     if as_json:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.runtime import Invocation
-    from trace_store.compression.compress import CompressionResult, Plan
+    from trace_store.compression.compress import CompressionPlan, CompressionResult
     from trace_store.compression.summaries import SummaryReport
     from trace_store.llm.http_model import HttpModel
     from trace_store.repo.compression import Compression
@@ -200,7 +200,7 @@ def _line(done: CompressionResult) -> str:
     return f"{done.result.oid.short()} {counted(count, 'message')} → {become} ({by}): {sizes}"
 
 
-def _print_plan(invocation: Invocation, found: Plan, *, as_json: bool) -> None:
+def _print_plan(invocation: Invocation, found: CompressionPlan, *, as_json: bool) -> None:
     if as_json:
         write_record(invocation, records.compression_plan(found))
         return

@@ -83,7 +83,7 @@ FAVOUR = Option(
 )
 
 
-class Run:
+class ResumableCommand:
     """One call of a command that may stop at conflicts, with its options; `way` are those of GOING_ON."""
 
     __slots__ = ("_invocation", "_json", "_kind", "_quiet", "_secrets", "_way")

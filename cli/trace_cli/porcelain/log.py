@@ -199,7 +199,7 @@ def log(
         sought = "" if oneline else text
         show = _Block(invocation, full, tokens, as_json, drawn, sought)
         if patch or stat:
-            show.changes = Changes(invocation, here, stat=not patch, oldest_first=backwards)
+            show.changes = _ContextChanges(invocation, here, stat=not patch, oldest_first=backwards)
         entries, gap = _up_to_gap(invocation, entries)
         while block := list(islice(entries, DEFAULT_LIMIT)):
             show(block, here.branches.names([e.oid for e in block], trash=trash or as_json))
@@ -263,7 +263,7 @@ class _Block:
         self._tokens = tokens
         self._as_json = as_json
         self._drawn = drawn
-        self.changes: Changes | None = None
+        self.changes: _ContextChanges | None = None
 
     def __call__(self, entries: list[LogEntry], names: dict[bytes, list[str]]) -> None:
         invocation = self._invocation
@@ -339,7 +339,7 @@ class _Block:
                     invocation.line(f"{paint(invocation, row, 'dim')} {line}")
 
 
-class Changes:
+class _ContextChanges:
     """Changes of commits to the context of their first parent."""
 
     def __init__(

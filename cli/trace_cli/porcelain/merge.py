@@ -7,7 +7,14 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model, reviewed
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, opened
 from trace_cli.porcelain.editor import settle_in_editor
-from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, STOPPED, Run, conflict_lines, waiting
+from trace_cli.porcelain.in_progress import (
+    FAVOUR,
+    GOING_ON,
+    STOPPED,
+    ResumableCommand,
+    conflict_lines,
+    waiting,
+)
 from trace_cli.porcelain.input import argument_text, text_from
 from trace_cli.render.escape import safe
 from trace_cli.render.records import write_record
@@ -85,7 +92,9 @@ def merge(
     At conflicts nothing is written, and the exit code is 3. Resolve them with `trace resolve`, then run `trace merge
     --continue`; or cancel with `trace merge --abort`.
     """
-    run = Run(invocation, MERGE, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet)
+    command = ResumableCommand(
+        invocation, MERGE, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet
+    )
     beginning = {
         "--strategy": strategy != APPEND,
         "--favour": favour,
@@ -94,7 +103,9 @@ def merge(
         "--squash": squash,
         "--allow-unrelated-histories": unrelated,
     }
-    run.check("REVISION", revision, needed=False, alone=[o for o, is_ in beginning.items() if is_])
+    command.check(
+        "REVISION", revision, needed=False, alone=[o for o, is_ in beginning.items() if is_]
+    )
     if no_ff and (ff_only or squash):
         raise usage_error(f"--no-ff and {'--squash' if squash else '--ff-only'} exclude each other")
     if favour and strategy in (OURS, THEIRS):
@@ -118,7 +129,7 @@ def merge(
         if found.outcome != STOPPED and not quiet:
             invocation.line(_line(invocation, found, skipped=skip))
 
-    run.carry_out(begin, lambda found: [repo.records.merge(found)], tell, message)
+    command.carry_out(begin, lambda found: [repo.records.merge(found)], tell, message)
 
 
 def _line(invocation: Invocation, found: Merge, *, skipped: bool) -> str:

@@ -9,7 +9,7 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS, entry_of
 from trace_cli.porcelain.editor import edited
-from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, Run, warn
+from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, ResumableCommand, warn
 from trace_cli.porcelain.input import text_from
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
@@ -104,14 +104,16 @@ def cherry_pick(
     Messages keep their addresses. A single message comes with its call or results, as of its commit, or with --at as of
     another revision. At conflicts nothing is written, as with `trace merge`.
     """
-    run = Run(invocation, CHERRY_PICK, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet)
-    run.check("WHAT", wanted, alone=["--at"] * bool(at) + ["--favour"] * bool(favour))
+    command = ResumableCommand(
+        invocation, CHERRY_PICK, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet
+    )
+    command.check("WHAT", wanted, alone=["--at"] * bool(at) + ["--favour"] * bool(favour))
 
     def begin(here: Repo) -> Rewrite | Stopped:
         model = asked_model(invocation, here) if judge else None
         return here.cherry_pick(*wanted, at=at, favour=favour, judge=model)
 
-    _carry_out(invocation, run, CHERRY_PICK, begin, judge=judge, quiet=quiet)
+    _carry_out(invocation, command, CHERRY_PICK, begin, judge=judge, quiet=quiet)
 
 
 @takes(
@@ -160,7 +162,9 @@ def rebase(
     list says what to do with each commit, in any order: pick, reword, edit, squash, fixup or drop. The old tip goes to
     the trash, and ORIG_HEAD names it.
     """
-    run = Run(invocation, REBASE, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet)
+    command = ResumableCommand(
+        invocation, REBASE, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet
+    )
     beginning = {
         "--onto": onto,
         "--interactive": interactive,
@@ -169,7 +173,7 @@ def rebase(
         "--favour": favour,
     }
     given = [option for option, is_ in beginning.items() if is_]
-    run.check("UPSTREAM", root or upstream, needed=False, alone=given)
+    command.check("UPSTREAM", root or upstream, needed=False, alone=given)
     ways = [each for each in given if each in ("--interactive", "--todo", "--print-todo")]
     if print_todo and interactive:
         ways.remove("--interactive")  # it prints what -i would show
@@ -195,7 +199,9 @@ def rebase(
             judge=asked_model(invocation, here) if judge else None,
         )
 
-    _carry_out(invocation, run, REBASE, begin, judge=judge, quiet=quiet, drop_pinned=drop_pinned)
+    _carry_out(
+        invocation, command, REBASE, begin, judge=judge, quiet=quiet, drop_pinned=drop_pinned
+    )
 
 
 def _print_todo(invocation: Invocation, steps: Todo, *, as_json: bool) -> None:
@@ -209,7 +215,7 @@ def _print_todo(invocation: Invocation, steps: Todo, *, as_json: bool) -> None:
 
 def _carry_out(
     invocation: Invocation,
-    run: Run,
+    command: ResumableCommand,
     kind: str,
     begin: Callable[[Repo], Rewrite | Stopped | None],
     *,
@@ -226,7 +232,7 @@ def _carry_out(
         if not quiet:
             invocation.line(_line(invocation, found, kind))
 
-    run.carry_out(
+    command.carry_out(
         begin,
         lambda found: [repo.records.rewrite(found)],
         tell,

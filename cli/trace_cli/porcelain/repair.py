@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.context.faults import Fault
-    from trace_store.history.repair import RepairReport
+    from trace_store.history.repair import ContextRepairReport
     from trace_store.importers.report import FileReport, ImportReport
 
-    Found = tuple[RepairReport, FileReport | None]
+    Found = tuple[ContextRepairReport, FileReport | None]
     """The result for a branch, and the file that the same command imported it from."""
 
 
@@ -169,7 +169,7 @@ def _tell(
     return EXIT_INVALID if any(report.outcome == BROKEN for report, _ in found) else EXIT_OK
 
 
-def _show(invocation: Invocation, report: RepairReport) -> None:
+def _show(invocation: Invocation, report: ContextRepairReport) -> None:
     name = _short(report.ref) or report.commit.short()
     takers = ", ".join(sorted(report.adaptations))
     if report.outcome == SOUND:

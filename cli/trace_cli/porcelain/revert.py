@@ -5,7 +5,7 @@ from __future__ import annotations
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS, entry_of, guarded_message
-from trace_cli.porcelain.in_progress import GOING_ON, Run
+from trace_cli.porcelain.in_progress import GOING_ON, ResumableCommand
 from trace_store import repo
 from trace_store.ident import is_count
 from trace_store.merge.conflicts import OURS, THEIRS
@@ -63,8 +63,10 @@ def revert(
         trace revert HEAD~1            revert the commit before the last
         trace revert main~3..main      revert three commits
     """
-    run = Run(invocation, REVERT, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet)
-    run.check("REVISION", wanted)
+    command = ResumableCommand(
+        invocation, REVERT, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet
+    )
+    command.check("REVISION", wanted)
 
     def begin(here: Repo) -> Revert | Stopped:
         if is_count(message):
@@ -82,7 +84,7 @@ def revert(
             if not found.made:
                 invocation.line("nothing is reverted")
 
-    run.carry_out(begin, repo.records.revert, tell)
+    command.carry_out(begin, repo.records.revert, tell)
 
 
 def _refuse_mainline(here: Repo, wanted: Sequence[str], number: str) -> None:

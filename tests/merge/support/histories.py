@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trace_store.merge.conflicts import Conflict
-    from trace_store.merge.inputs import Plan
+    from trace_store.merge.inputs import MergePlan
     from trace_store.objects.commit import Operation
     from trace_store.objects.message import Message
 
@@ -86,7 +86,7 @@ class History:
         *,
         strategy: str = "append",
         reverts: bool = False,
-    ) -> tuple[Plan, list[Conflict]]:
+    ) -> tuple[MergePlan, list[Conflict]]:
         """Return the operations of a three-way merge, and its conflicts."""
         made = three_way(
             self.fold(base),
@@ -141,7 +141,7 @@ class History:
             met += more
         return onto, met
 
-    def _on(self, tip: ObjectId, plan: Plan) -> ObjectId:
+    def _on(self, tip: ObjectId, plan: MergePlan) -> ObjectId:
         return self.commit([tip], plan.operations) if plan.operations else tip
 
     def _read(self, oid: bytes) -> Commit:

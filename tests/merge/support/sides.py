@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trace_store.context.calls import link_operations
 from trace_store.context.fold import Fold
-from trace_store.merge.inputs import Plan
+from trace_store.merge.inputs import MergePlan
 from trace_store.merge.merge3 import three_way
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
@@ -141,6 +141,6 @@ def seen(fold: Fold) -> list[tuple[Any, ...]]:
     return [(e.address, e.parts, e.priority, e.is_ghost) for e in fold.visible()]
 
 
-def planned(base: Fold | None, ours: Builder, theirs: Builder, **options: Any) -> Plan:
+def planned(base: Fold | None, ours: Builder, theirs: Builder, **options: Any) -> MergePlan:
     """Return the operations that merge theirs into ours."""
     return three_way(base or Fold(), ours.fold, theirs.fold, **options)

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from trace_store.oid import ObjectId
     from trace_store.store.handle import Store
 
-    Review: TypeAlias = Callable[["Proposal"], bool]
+    Review: TypeAlias = Callable[["MergeProposal"], bool]
 
 REASON = "merge"
 ANSWER_TOKENS = 8192
 
 
 @value
-class Proposal:
+class MergeProposal:
     """A model's proposal, for review.
 
     Attributes:
@@ -94,7 +94,7 @@ class Advisor:
         )
         dialogue = Dialogue(self._model, SYSTEM, ANSWER_TOKENS)
 
-        def read(text: str) -> Proposal:
+        def read(text: str) -> MergeProposal:
             model = dialogue.answers[-1].model
             return self._check(request, asked, parse_answer(text, asked), model)
 
@@ -108,7 +108,7 @@ class Advisor:
 
     def _check(
         self, request: MergeRequest, asked: ModelRequest, advice: ModelAnswer, model: str
-    ) -> Proposal:
+    ) -> MergeProposal:
         """Return a proposal whose merged context is valid and within the budget."""
         trial = ObjectCollector()  # its content is not stored
         plan = request.replan(advice.resolutions, trial.put)
@@ -130,10 +130,14 @@ class Advisor:
                 f"the merged context has {tokens:,} tokens, and the budget is {budget:,}",
                 faults=(f"the merged context has {tokens:,} tokens of {budget:,}: summarise more",),
             )
-        return Proposal(advice, asked.conflicts, model, tokens, without)
+        return MergeProposal(advice, asked.conflicts, model, tokens, without)
 
     def _to_advice(
-        self, request: MergeRequest, asked: ModelRequest, proposal: Proposal, dialogue: Dialogue
+        self,
+        request: MergeRequest,
+        asked: ModelRequest,
+        proposal: MergeProposal,
+        dialogue: Dialogue,
     ) -> MergeAdvice:
         advice, content = proposal.advice, request.content
         prompt = content.put(bytes_of(f"{SYSTEM}\n\n{asked.text}"))
