@@ -159,6 +159,16 @@ def test_no_class_becomes_everything() -> None:
     report(found)
 
 
+def test_public_class_names_are_unique() -> None:
+    """A reader who searches for a name finds one thing."""
+    places: dict[str, list[str]] = {}
+    for module in modules():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(f"{module.name}:{node.lineno}")
+    report([f"{name}: {', '.join(found)}" for name, found in places.items() if len(found) > 1])
+
+
 def test_front_door_is_small_sorted_and_real() -> None:
     import trace_store
 
