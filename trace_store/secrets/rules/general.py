@@ -91,14 +91,15 @@ _VALUE = r"""[^\s"'\\`,;<>(){}\[\]$|]"""
 _OPENING = r"""\\*["'`]?"""
 _BLANKS = r"(?:\s{0,4}|[ \t]{0,24})"
 _IS = rf"""(?:\\*["'`])?\]?{_BLANKS}(?::=|=>|={{1,3}}|:|>){_BLANKS}(?:[A-Za-z]{{0,2}}\\*["'`])?"""
-# Triggers accept more than their rules, because unbounded repetition is cheap for an automaton and counting is not.
+# Triggers accept more than their rules. An automaton has a state for each set of places that a text may have reached in
+# all of them: counting, word boundaries and lists of names multiply the states, and each is built when a text needs it.
 _WIDE_IS = r"""\\*["'`]?\]?\s*[:=>][=>\s]*[A-Za-z]{0,2}[\s\\"'`]*"""
 _BEGIN = r"(?:\b|_|\\[nrt]|-D)"
 _PASSWORD = rf"(?i:passw(?:or)?d|passphrase|passwort|pwd|_pass|-pass|{_BEGIN}(?-i:pass|Pass)|(?-i:[a-z]Pass))"
 _PASSWORD += r"(?:_?[0-9])?"
 # Test output has `PASS: name`, which is not a password.
 _PASS = rf"""{_BEGIN}PASS(?:\s{{0,4}}={{1,3}}|\\*["'`]\]?\s{{0,4}}[:=]>?|:\s{{0,4}}\\*["'`])\s{{0,4}}{_OPENING}"""
-_WIDE_PASS = r"(?i:passw(?:or)?d|passphrase|passwort|pwd|(?:\b|[_-]|\\[nrt]|-D)pass|(?-i:[a-z]Pass))(?:_?[0-9])?"
+_WIDE_PASS = r"(?i:passw(?:or)?d|passphrase|passwort|pwd|pass)[0-9_]*"
 _KEY = (
     r"(?:api|access|secret|private|encryption|signing|master|auth|account|service|app|admin|deploy|consumer|shared"
     r"|hmac|jwt|cookie|session|webhook|client|storage|crypto?|aes|rsa|license)"
@@ -106,6 +107,7 @@ _KEY = (
     r"|bearertoken|apitoken|refreshtoken|credentials?|[_.-]auth"
 )
 _BARE = rf"{_BEGIN}token"
+_WIDE_KEY = r"(?i:key|secret|token|auth|credentials?|(?:key|secret|token|value)[_.-]?base|secret[_.-]?value)"
 # Names that end in `token` or `key` but are not secret.
 _NO_SECRET = (
     r"(?i:(?:(?:\b|_)count|page|next|continuation|cursor|sync|pagination|resume|public|publishable|anon|csrf|xsrf|cache|primary"
@@ -123,11 +125,10 @@ _SET = (
     rf"[ \t(]{{1,4}}{_OPENING}(?i:[\w.-]{{0,60}}"
 )
 _TO = rf"[\w.-]{{0,20}}){_OPENING},?[ \t]{{1,24}}{_OPENING}"
-_WIDE_NAMED = r"""(?i:name|key|variable)[\\"'`]*\s*[:=][\s\\"'`]*[\w.-]*"""
-_WIDE_VALUED = r"""[\w.-]*[\\"'`]*[\s,\\][\s,"'`\\nrt-]*(?i:value)[\\"'`]*\s*[:=][\s\\"'`]*"""
-_WIDE_SET = r"""(?:\bENV|\bsetx|\bset\s+-\S+|\bsetenv|\bputenv|\bSetEnvironmentVariable|#define)"""
-_WIDE_SET += r"""[ \t(]+[\\"'`]*[\w.-]*"""
-_WIDE_TO = r"""[\w.-]*[\\"'`]*,?[ \t]+[\\"'`]*"""
+_WIDE_NAMED = (
+    r"""(?:(?i:name|key|variable)[\\"'`]*\s*[:=][\s\\"'`]*|"""
+    r"""(?:ENV|setx|set\s+-\S+|setenv|putenv|SetEnvironmentVariable|#define)[ \t(]+[\\"'`]*)[\w.-]*"""
+)
 # A list or a table of names and values.
 _LISTED = (
     r"""(?:[\[({,|]\s{0,4}|\\[nrt]|\n)\\*["'`]?(?i:[\w.-]{0,60}(?:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credentials?)s?)"""
@@ -245,7 +246,7 @@ GENERAL = (
         rf"(?:{_NAMED}(?:passw(?:or)?d|passphrase|pwd|pass){_VALUED}|{_SET}(?:passw(?:or)?d|passphrase|pwd|pass){_TO})({_VALUE}{{8,128}})",
         _NAMES,
         checks.is_password,
-        trigger=rf"(?:{_WIDE_NAMED}(?i:pass|pwd){_WIDE_VALUED}|{_WIDE_SET}(?i:pass|pwd){_WIDE_TO}){_VALUE}{{8}}",
+        trigger=rf"{_WIDE_NAMED}(?i:pass|pwd)",
         loose=True,
     ),
     Rule(
@@ -254,7 +255,7 @@ GENERAL = (
         _KEY_NAMES,
         checks.is_key,
         unless=_NO_SECRET,
-        trigger=rf"(?:{_WIDE_NAMED}(?i:secret|token|key|credential){_WIDE_VALUED}|{_WIDE_SET}(?i:secret|token|key|credential){_WIDE_TO}){_VALUE}{{16}}",
+        trigger=rf"{_WIDE_NAMED}(?i:secret|token|key|credential)",
         loose=True,
     ),
     Rule(
@@ -290,7 +291,7 @@ GENERAL = (
         _KEY_NAMES,
         checks.is_key,
         unless=_NO_SECRET,
-        trigger=rf"(?i:{_KEY}|{_BARE}){_WIDE_IS}[A-Za-z0-9_.~+/@!%^&*#=-]{{16}}",
+        trigger=rf"{_WIDE_KEY}{_WIDE_IS}[A-Za-z0-9_.~+/@!%^&*#=-]{{16}}",
         loose=True,
     ),
 )

@@ -89,7 +89,7 @@ MODELS = (
         rf"{BEFORE}(sk-[A-Za-z0-9_-]{{22,}})",
         ("sk-",),
         checks.is_sk_key,
-        trigger=rf"{BEFORE}sk-[A-Za-z0-9]",
+        trigger="sk-[A-Za-z0-9]",
     ),
 )
 
@@ -344,7 +344,7 @@ CODE = (
         r"""\\*"auth\\*"\s{0,4}:\s{0,4}\\*"([A-Za-z0-9+/]{12,}={0,2})\\*\"""",
         ('auth"', 'auth\\"'),
         checks.is_basic,
-        trigger=r"""\\*"auth\\*"\s*:""",
+        trigger=r""""auth\\*"\s*:""",
     ),
     # jfrog.com/help: API keys and reference tokens
     token("artifactory-api-key", "AKCp", "[A-Za-z0-9]{69}", _LONG),
@@ -483,7 +483,8 @@ SERVICES = (
         rf"{BEFORE}([MNO][A-Za-z0-9_-]{{23,27}}\.[A-Za-z0-9_-]{{6}}\.[A-Za-z0-9_-]{{27,38}})",
         (".",),
         checks.is_discord,
-        trigger=r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}",
+        # It begins with a number: six digits in base64.
+        trigger=r"(?:[MNO][DTjz][AEIMQUYcgk][w-z0-5]){2}",
     ),
     Rule(
         "discord-webhook",
