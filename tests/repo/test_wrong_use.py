@@ -96,6 +96,36 @@ def test_a_name_is_a_text(repo: Repo, name: Any) -> None:
     assert [each.name for each in repo.branches.list()] == ["main"]
 
 
+@pytest.mark.parametrize("path", [7, b"x", ["x"]])
+def test_a_path_is_named_when_it_is_none(repo: Repo, path: Any) -> None:
+    for argument, use in (
+        ("path", lambda: Repo.init(path)),
+        ("path", lambda: Repo.open(path)),
+        ("directory", lambda: Repo.open(".", directory=path)),
+        ("paths", lambda: repo.transcripts.import_(path)),
+        ("folder", lambda: repo.transcripts.discover(path)),
+        ("path", lambda: repo.transcripts.export("main", path=path)),
+        ("folder", lambda: repo.transcripts.export_pages(path)),
+        ("folder", lambda: repo.transcripts.export_originals(path)),
+        ("source", lambda: repo.maintenance.repair(source=path)),
+        ("path", lambda: repo.maintenance.scan_files(path)),
+        ("file", lambda: repo.bundles.create(path)),
+        ("file", lambda: repo.bundles.import_(path)),
+        ("file", lambda: repo.bundles.verify(path)),
+        ("file", lambda: repo.bundles.list(path)),
+    ):
+        with pytest.raises(InvalidInputError, match=f"^{argument} is a path"):
+            use()
+
+
+def test_a_bundle_may_be_named_by_any_path(repo: Repo, tmp_path: Path) -> None:
+    file = tmp_path / "main.bundle"
+    repo.bundles.create(file)
+    assert repo.bundles.list(file).refs == repo.bundles.list(str(file)).refs
+    repo.bundles.verify(file)
+    assert repo.bundles.import_(file, prefix="copy").refs
+
+
 @pytest.mark.parametrize("wrong", [7, b"x", ["x"], [], {}, "", ("x", 0), (b"x", "0")])
 def test_an_address_is_that_of_a_message(repo: Repo, wrong: Any) -> None:
     first = repo.compile().messages[0].address

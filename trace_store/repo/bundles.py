@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from trace_store.bundles.create import create_bundle
 from trace_store.bundles.ingest import import_bundle
 from trace_store.bundles.verify import list_bundle, verify_bundle
-from trace_store.repo.handle import Handle, check_flag, name_of
+from trace_store.repo.handle import Handle, check_flag, check_path, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import TypeAlias, TypeVar
 
     from trace_store.bundles.create import BundleReport, Progress
     from trace_store.bundles.format import BundleHeader
     from trace_store.bundles.ingest import ImportedBundle
     from trace_store.repo.handle import Revision
+
+    Path: TypeAlias = str | os.PathLike[str]
+    Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class Bundles:
@@ -27,7 +32,7 @@ class Bundles:
 
     def create(
         self,
-        file: str | Callable[[bytes], object],
+        file: Path | Callable[[bytes], object],
         *names: Revision,
         everything: bool = False,
         trash: bool = False,
@@ -61,7 +66,7 @@ class Bundles:
         find = self._handle.guard.scanner.find_bytes if scan else None
         report = create_bundle(
             self._handle.store,
-            file,
+            _named(file),
             [name_of(each, "names") for each in names],
             everything=everything,
             trash=trash,
@@ -77,7 +82,7 @@ class Bundles:
 
     def import_(
         self,
-        file: str | Callable[[int], bytes],
+        file: Path | Callable[[int], bytes],
         *,
         prefix: str = "",
         progress: Progress | None = None,
@@ -91,12 +96,16 @@ class Bundles:
             ObjectNotFoundError: the bundle builds on commits that are not here.
         """
         return import_bundle(
-            self._handle.store, file, prefix=prefix, author=self._handle.author, progress=progress
+            self._handle.store,
+            _named(file),
+            prefix=prefix,
+            author=self._handle.author,
+            progress=progress,
         )
 
     def verify(
         self,
-        file: str | Callable[[int], bytes],
+        file: Path | Callable[[int], bytes],
         *,
         alone: bool = False,
         progress: Progress | None = None,
@@ -106,12 +115,24 @@ class Bundles:
         With `alone` only the bundle is checked; any repository can do that, such as `Repo.memory()`.
         """
         check_flag(alone=alone)
-        return verify_bundle(file, None if alone else self._handle.store, progress=progress)
+        return verify_bundle(_named(file), None if alone else self._handle.store, progress=progress)
 
-    def list(self, file: str | Callable[[int], bytes]) -> BundleHeader:
+    def list(self, file: Path | Callable[[int], bytes]) -> BundleHeader:
         """Return the refs of a bundle; only its beginning is read.
 
         Raises:
             FormatError: it is not a bundle.
         """
-        return list_bundle(file)
+        return list_bundle(_named(file))
+
+
+def _named(file: Path | Function) -> str | Function:
+    """Return the path as text, or the function.
+
+    Raises:
+        InvalidInputError: it is neither.
+    """
+    if isinstance(file, str | os.PathLike) or not callable(file):
+        check_path(file=file)
+        return os.fspath(file)
+    return file

@@ -5,6 +5,8 @@ Rule: state and no verbs.
 
 from __future__ import annotations
 
+import os
+
 import trace_store
 from trace_store import errors, history, revision
 from trace_store.config import AUTOMATIC_SETTING, CAPTURE_SETTING
@@ -244,6 +246,13 @@ def check_count(**arguments: object) -> None:
         if value is None or (type(value) is int and value >= 0):
             continue
         raise _wrong(name, "a count", value)
+
+
+def check_path(**arguments: object) -> None:
+    """Raise InvalidInputError, naming the argument, if one is not a path."""
+    for name, value in arguments.items():
+        if not isinstance(value, str | os.PathLike):
+            raise _wrong(name, "a path", value)
 
 
 def check_callable(**arguments: object) -> None:

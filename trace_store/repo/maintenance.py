@@ -9,7 +9,7 @@ from trace_store import maintenance as upkeep
 from trace_store.file_systems import kind_of
 from trace_store.files import replace_file
 from trace_store.objects.content import bytes_of
-from trace_store.repo.handle import Handle, check_flag, check_text, name_of
+from trace_store.repo.handle import Handle, check_flag, check_path, check_text, name_of
 from trace_store.revision import resolve
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store
@@ -139,6 +139,7 @@ class Maintenance:
         check_flag(dry_run=dry_run)
         if source is None:
             return upkeep.repair.repair(self._store, dry_run=dry_run, progress=progress)
+        check_path(source=source)
         named = os.fspath(source)
         with Store.open(find(named, self._handle.environment, explicit=named)) as other:
             return upkeep.repair.repair(
@@ -299,5 +300,6 @@ class Maintenance:
 
     def scan_files(self, path: Path) -> FileScan:
         """Search a file, or all files below a folder, for secrets; links are not followed. No value is returned."""
+        check_path(path=path)
         find_bytes = self._handle.guard.scanner.find_bytes
         return upkeep.object_scan.scan_files(self._store.disk, os.path.abspath(path), find_bytes)

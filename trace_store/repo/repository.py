@@ -11,7 +11,7 @@ import trace_store
 from trace_store import errors, history, repo
 from trace_store.environment import Environment
 from trace_store.ref_names import full_name
-from trace_store.repo.handle import Handle, check_flag, check_text
+from trace_store.repo.handle import Handle, check_flag, check_path, check_text
 from trace_store.repo.line import Line
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store
@@ -77,7 +77,8 @@ class Repo(Line):
             AlreadyExistsError: the folder already has a repository.
             StorageError: the disk failed.
         """
-        _check_arguments(path=path, author=author, durability=durability, secrets=secrets)
+        check_path(path=path, directory=directory or "")
+        check_text(author=author, durability=durability, secrets=secrets)
         environment = environment or Environment.read()
         named = None if directory is None else os.fspath(directory)
         store = Store.init(os.fspath(path), directory=named, clock=clock, durability=durability)
@@ -120,7 +121,8 @@ class Repo(Line):
             FormatError: its configuration is corrupt or missing, and `damaged` is False.
             UnsupportedFormatError: a newer version wrote it.
         """
-        _check_arguments(path=path, author=author, durability=durability, secrets=secrets)
+        check_path(path=path, directory=directory or "")
+        check_text(author=author, durability=durability, secrets=secrets)
         check_flag(create=create, damaged=damaged)
         environment = environment or Environment.read()
         named = None if directory is None else os.fspath(directory)
@@ -310,12 +312,3 @@ class Repo(Line):
             ranked=ranked,
             progress=progress,
         )
-
-
-def _check_arguments(*, path: object, **texts: object) -> None:
-    """Raise InvalidInputError if `path` is not a path or another argument is not text."""
-    if not isinstance(path, str | os.PathLike):
-        raise errors.InvalidInputError(
-            f"path must be a path, not {type(path).__name__}", argument="path"
-        )
-    check_text(**texts)

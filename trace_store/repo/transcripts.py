@@ -15,7 +15,14 @@ from trace_store.errors import (
 from trace_store.files import Disk
 from trace_store.frozen import replace
 from trace_store.ref_names import BRANCHES
-from trace_store.repo.handle import Handle, check_callable, check_flag, check_text, name_of
+from trace_store.repo.handle import (
+    Handle,
+    check_callable,
+    check_flag,
+    check_path,
+    check_text,
+    name_of,
+)
 from trace_store.revision import resolve_address
 
 TYPE_CHECKING = False
@@ -78,6 +85,8 @@ class Transcripts:
         """
         check_text(format=format, onto=onto, secrets=secrets)
         check_flag(source=source)
+        for path in (*paths, *discovered):
+            check_path(paths=path)
         handle, store = self._handle, self._handle.store
         guard = handle.guard
         if secrets:
@@ -111,6 +120,7 @@ class Transcripts:
             InvalidInputError: there is no such format, or a repository in memory has no folder.
         """
         check_text(format=format)
+        check_path(folder=folder)
         handle = self._handle
         if not folder:
             handle.store.check_local()
@@ -233,6 +243,7 @@ class Transcripts:
         """
         check_text(format=format)
         check_flag(hidden=hidden, strict=strict, overwrite=overwrite)
+        check_path(path=path)
         if not isinstance(session, exporters.contract.ExportSession):
             session = self.read(session, at=at, hidden=hidden)
         is_anew = not format
@@ -281,6 +292,7 @@ class Transcripts:
             As `read`.
         """
         check_flag(hidden=hidden, overwrite=overwrite)
+        check_path(folder=folder)
         disk, target = Disk(), os.path.abspath(folder)
         disk.make_directory(target)
         names: Sequence[Revision] = sessions
@@ -350,6 +362,7 @@ class Transcripts:
             As `original`.
         """
         check_flag(overwrite=overwrite)
+        check_path(path=path)
         kept = self.original(session, file=file) if isinstance(session, str) else session
         exported = exporters.files.restore_file(self._handle.store, kept)
         if path:
@@ -375,6 +388,7 @@ class Transcripts:
             AlreadyExistsError: a file exists; those before it are written.
         """
         check_flag(overwrite=overwrite)
+        check_path(folder=folder)
         disk, taken, saved = Disk(), set[str](), []
         for kept in self.originals(lost=lost):
             try:
@@ -400,6 +414,8 @@ class Transcripts:
             AlreadyExistsError: the file exists, and `overwrite` is not given.
             StorageError: the disk failed; no file is left.
         """
+        check_flag(overwrite=overwrite)
+        check_path(path=path)
         return exporters.files.save(exported, path, overwrite=overwrite)
 
     def repair(

@@ -8,6 +8,7 @@ from trace_store import store
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.layout import DIRECTORY_NAME
+from trace_store.repo.handle import check_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Trust:
         Raises:
             RepositoryNotFoundError: there is none.
         """
+        check_path(path=path, directory=directory or "")
         named = None if directory is None else os.fspath(directory)
         found = store.discovery.find(
             os.fspath(path), self._environment, explicit=named, trusting=True
@@ -56,10 +58,12 @@ class Trust:
         Raises:
             NotFoundError: there is no such folder.
         """
+        check_path(folder=folder)
         return store.trust.trust(Disk(), self._environment, os.fspath(folder), below=True)
 
     def remove(self, path: Path) -> List[Trusted]:
         """Remove the entries of a folder, and of a repository in it, and return them."""
+        check_path(path=path)
         disk, place = Disk(), os.fspath(path)
         gone = store.trust.distrust(disk, self._environment, place)
         return gone + store.trust.distrust(
