@@ -286,3 +286,15 @@ def test_what_cannot_be_meant_is_refused_and_writes_nothing(repo: Repo, what: st
         WRONG[what](repo, repo.compile().messages[0].address)
     assert repo.resolve("HEAD") == tip
     assert said(repo) == ["a", "b"]
+
+
+def test_an_amendment_without_a_value_is_refused(repo: Repo) -> None:
+    trajectories = repo.trajectories
+    trajectories.start("Task")
+    trajectories.decide("How?", "so", confidence=0.5)
+    for empty in ({"confidence": None}, {"reasoning": ""}):
+        with pytest.raises(InvalidInputError, match="nothing to change"):
+            trajectories.amend("d1", **empty)
+    trajectories.record("amended", event=trajectories.read().decisions[0].id.hex)
+    [decision] = trajectories.read().decisions
+    assert decision.data["confidence"] == 0.5

@@ -304,6 +304,8 @@ class Recording:
         ev.check_fields(changes)
         checked = event_data(found.type, more=changes)
         del checked["type"]
+        if not checked:
+            raise errors.InvalidInputError("nothing to change", argument="changes")
         return self.record(
             ev.AMENDED, trajectory=whole.id, agent=agent, event=found.id.hex, changes=checked
         )
