@@ -288,6 +288,14 @@ def test_what_cannot_be_meant_is_refused_and_writes_nothing(repo: Repo, what: st
     assert said(repo) == ["a", "b"]
 
 
+def test_a_text_that_no_message_holds_is_no_query(repo: Repo) -> None:
+    for wrong in ("a\0b", "\udcff"):
+        with pytest.raises(InvalidInputError, match=r"^query "):
+            repo.search(wrong)
+        with pytest.raises(InvalidInputError, match=r"^tool "):
+            repo.search("a", tool=wrong)
+
+
 def test_an_amendment_without_a_value_is_refused(repo: Repo) -> None:
     trajectories = repo.trajectories
     trajectories.start("Task")
