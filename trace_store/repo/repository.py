@@ -9,9 +9,17 @@ import os
 
 import trace_store
 from trace_store import errors, history, repo
+from trace_store.arguments import (
+    check_callable,
+    check_count,
+    check_flag,
+    check_integer,
+    check_path,
+    check_text,
+)
 from trace_store.environment import Environment
 from trace_store.ref_names import full_name
-from trace_store.repo.handle import Handle, check_flag, check_path, check_text
+from trace_store.repo.handle import Handle
 from trace_store.repo.line import Line
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store
@@ -302,6 +310,12 @@ class Repo(Line):
             InvalidInputError: the query or a filter is not valid.
         """
         check_text(query=query)
+        check_integer(0, 2**31, limit=limit)
+        check_flag(regex=regex, ranked=ranked)
+        check_callable(progress=progress)
+        times = {each: filters[each] for each in ("since", "until") if each in filters}
+        check_count(**times)
+        check_text(**{name: given for name, given in filters.items() if name not in times})
         wanted = trace_store.search.query.SearchFilter(**filters)
         return trace_store.search.query.search(
             self.store,
