@@ -327,6 +327,12 @@ def test_an_argument_of_another_type_is_named(repo: Repo, wrong: Any) -> None:
         ("event", lambda: repo.trajectories.amend(wrong, confidence=0.5)),
         ("query", lambda: repo.trajectories.search(wrong)),
         ("target", lambda: repo.trajectories.why(wrong)),
+        ("branch", lambda: repo.trajectories.capture.scan(wrong)),
+        ("text", lambda: repo.trajectories.tasks.named(wrong)),
+        ("path", lambda: repo.trajectories.exports.save_folder(wrong)),
+        ("commit", lambda: repo.trajectories.code.link_later(wrong)),
+        ("environment", lambda: Repo.open(".", environment=wrong)),
+        ("author", lambda: Repo.memory(author=wrong)),
     ):
         if argument == "sent" and isinstance(wrong, bytes):
             continue

@@ -13,6 +13,7 @@ from trace_store.arguments import (
     check_items,
     check_path,
     check_text,
+    check_texts,
     check_type,
 )
 from trace_store.ident import parse_moment
@@ -550,6 +551,7 @@ class Code:
         """
         state, git = self._trajectories.find(trajectory), trajectories.git.git_in(folder)
         names = [commits] if isinstance(commits, str) else commits
+        check_texts(commits=names)
         new = trajectories.code.new_links(self._store, state, git, names)
         return self._trajectories.record_all(state.id, new, agent)
 
@@ -561,6 +563,7 @@ class Code:
         This is for hooks: `.trace` stays as it was committed, and readers see the link at once. A commit that is linked
         already, or changes only files of Trace, is skipped. Arguments and errors are those of `link`.
         """
+        check_text(commit=commit, trajectory=trajectory)
         state, git = self._trajectories.find(trajectory), trajectories.git.git_in(folder)
         new = trajectories.code.new_links(self._store, state, git, [commit])
         return self._wait(state.id, [link for link in new if link.get("files")]) > 0
