@@ -161,7 +161,7 @@ def run_typer(words: list[str], invocation: Invocation) -> int:
             obj=invocation,
         )
     except ClickException as error:
-        _explain(error, invocation, program)
+        _explain(error, invocation, program, words)
         return error.exit_code
     except typer.Abort:
         return EXIT_USAGE
@@ -193,12 +193,12 @@ def _root(
     return EXIT_OK
 
 
-def _explain(error: ClickException, invocation: Invocation, program: str) -> None:
+def _explain(error: ClickException, invocation: Invocation, program: str, words: list[str]) -> None:
     """Print a usage error and where to read more."""
     message = one_line(error.format_message()).rstrip(".").replace(*NOT_A_NUMBER)
     invocation.note(f"trace: error: {message[:1].lower()}{message[1:]}")
     context = error.ctx if isinstance(error, UsageError) else None
-    path = context.command_path if context is not None else program
+    path = context.command_path if context is not None else _command_path(program, words)
     if path == program and message.startswith("No such command"):
         invocation.note(f"hint: `{program} help -a` lists all commands")
     else:
@@ -361,3 +361,9 @@ def _argument(item: Argument) -> tuple[Any, Any]:
     if item.count in (SOME, COMMAND):
         return Annotated[list[str], settings], inspect.Parameter.empty
     return Annotated[str, settings], inspect.Parameter.empty
+
+
+def _command_path(program: str, words: list[str]) -> str:
+    """Return the program and the command among words; Typer names none for an option without a value."""
+    command = next((word for word in words if word in BY_NAME), "")
+    return f"{program} {command}".rstrip()

@@ -293,3 +293,19 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], trace: Trace
         text = capsys.readouterr().out
         assert text.startswith(f"Usage: trace {command.name}")
         assert command.help in text
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("move", "HEAD.0", "--after"), "trace move"),
+        (("log", "--nope"), "trace log"),
+        (("-C",), "trace"),
+    ],
+)
+def test_a_usage_error_leads_to_the_help_of_its_command(
+    trace: Trace, words: tuple[str, ...], command: str
+) -> None:
+    result = trace(*words)
+    assert result.code == 2
+    assert f"`{command} --help`" in result.err

@@ -286,3 +286,77 @@ def test_what_cannot_be_meant_is_refused_and_writes_nothing(repo: Repo, what: st
         WRONG[what](repo, repo.compile().messages[0].address)
     assert repo.resolve("HEAD") == tip
     assert said(repo) == ["a", "b"]
+
+
+@pytest.mark.parametrize("wrong", [-7.5, b"x", [None], {1: 2}])
+def test_an_argument_of_another_type_is_named(repo: Repo, wrong: Any) -> None:
+    address = repo.compile().messages[0].address
+    repo.checkpoints.save("start")
+    repo.trajectories.start("Task")
+    repo.trajectories.decide("How?", "so")
+    for argument, use in (
+        ("priority", lambda: repo.annotate(address, priority=wrong)),
+        ("labels", lambda: repo.annotate(address, labels=wrong)),
+        ("text", lambda: list(repo.log(text=wrong))),
+        ("role", lambda: list(repo.line("main").log(role=wrong))),
+        ("limit", lambda: repo.search("a", limit=wrong)),
+        ("path", lambda: repo.search("a", path=wrong)),
+        ("squash", lambda: repo.merge("HEAD", squash=wrong)),
+        ("sent", lambda: repo.record_usage({"input_tokens": 1}, sent=wrong)),
+        ("patterns", lambda: repo.branches.list(wrong)),
+        ("patterns", lambda: repo.tags.list(wrong)),
+        ("patterns", lambda: repo.checkpoints.list(wrong)),
+        ("ref", lambda: repo.checkpoints.save("other", ref=wrong)),
+        ("ref", lambda: repo.checkpoints.diff("start", wrong)),
+        ("start", lambda: repo.branches.fork("plan", start=wrong)),
+        ("right", lambda: repo.branches.fork.compare("main", wrong)),
+        ("at", lambda: repo.transcripts.read(at=wrong)),
+        ("progress", lambda: repo.transcripts.list(progress=wrong)),
+        ("exported", lambda: repo.transcripts.save(wrong, "page.html")),
+        ("level", lambda: repo.bundles.create("main.bundle", level=wrong)),
+        ("prefix", lambda: repo.bundles.import_("main.bundle", prefix=wrong)),
+        ("grace_days", lambda: repo.maintenance.gc(grace_days=wrong)),
+        ("plan", lambda: repo.maintenance.purge(wrong)),
+        ("ids", lambda: repo.maintenance.allow_secrets(wrong)),
+        ("kinds", lambda: repo.trash.list(kinds=wrong)),
+        ("keep", lambda: repo.trash.expire(keep=wrong)),
+        ("context", lambda: repo.compression.heat(wrong)),
+        ("title", lambda: repo.trajectories.chapter(wrong)),
+        ("chosen", lambda: repo.trajectories.decide("", wrong)),
+        ("agent", lambda: repo.trajectories.record("note", "x", agent=wrong)),
+        ("event", lambda: repo.trajectories.amend(wrong, confidence=0.5)),
+        ("query", lambda: repo.trajectories.search(wrong)),
+        ("target", lambda: repo.trajectories.why(wrong)),
+        ("branch", lambda: repo.trajectories.capture.scan(wrong)),
+        ("text", lambda: repo.trajectories.tasks.named(wrong)),
+        ("path", lambda: repo.trajectories.exports.save_folder(wrong)),
+        ("commit", lambda: repo.trajectories.code.link_later(wrong)),
+        ("environment", lambda: Repo.open(".", environment=wrong)),
+        ("author", lambda: Repo.memory(author=wrong)),
+    ):
+        if argument == "sent" and isinstance(wrong, bytes):
+            continue
+        with pytest.raises(InvalidInputError, match=f"^{argument} is ") as caught:
+            use()
+        assert caught.value.argument == argument
+    assert said(repo) == ["a", "b"]
+
+
+def test_a_text_that_no_message_holds_is_no_query(repo: Repo) -> None:
+    for wrong in ("a\0b", "\udcff"):
+        with pytest.raises(InvalidInputError, match=r"^query "):
+            repo.search(wrong)
+        with pytest.raises(InvalidInputError, match=r"^tool "):
+            repo.search("a", tool=wrong)
+
+
+def test_an_amendment_without_a_value_is_refused(repo: Repo) -> None:
+    trajectories = repo.trajectories
+    trajectories.start("Task")
+    trajectories.decide("How?", "so", confidence=0.5)
+    for empty in ({"confidence": None}, {"reasoning": ""}):
+        with pytest.raises(InvalidInputError, match="nothing to change"):
+            trajectories.amend("d1", **empty)
+    trajectories.record("amended", event=trajectories.read().decisions[0].id.hex)
+    [decision] = trajectories.read().decisions
+    assert decision.data["confidence"] == 0.5

@@ -510,7 +510,12 @@ def compile(
     if strategy == "messages":
         return context.plain(_commit_lines(contexts, context))
     if compiler is not None:
-        return context.plain(compiler(context))
+        messages = compiler(context)
+        if not hasattr(messages, "__iter__"):
+            raise errors.InvalidInputError(
+                f"the compiler returns messages, not {type(messages).__name__}", argument="compiler"
+            )
+        return context.plain(messages)
     return context
 
 

@@ -6,10 +6,11 @@ from itertools import islice
 
 import trace_store
 from trace_store import errors, history, repo, revision, store
+from trace_store.arguments import check_callable, check_count, check_flag, check_items, check_text
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId
 from trace_store.ref_names import BRANCHES, FORKS, TRASH
-from trace_store.repo.handle import Handle, check_callable, check_count, check_flag, name_of
+from trace_store.repo.handle import Handle, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Branches:
         Raises:
             RevisionNotFoundError: there is no such commit.
         """
+        for pattern in patterns:
+            check_text(patterns=pattern)
         given = {"contains": contains, "merged": merged, "unmerged": unmerged}
         commits = {
             name: revision.resolve_commit(self._store, name_of(each, name))
@@ -144,6 +147,7 @@ class Branches:
 
         The names include where HEAD's branch was forked. With `trash`, they include refs in the trash.
         """
+        check_items(commits=commits)
         refs = self._store.refs
         head, found = refs.head(), refs.names_of(commits)
         names: dict[bytes, list[str]] = {
@@ -269,6 +273,7 @@ class Branches:
         Raises:
             StateError: none is in progress, or one of another kind.
         """
+        check_text(kind=kind)
         self._store.check_open()
         return repo.in_progress.required(self._handle, kind)
 
@@ -374,4 +379,5 @@ class Branches:
             before: the commit that the ref moved from.
             after: the commit that it moved to.
         """
+        check_text(message=message)
         return history.undo.move_line(self._store, message, before, after)

@@ -5,10 +5,18 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+from trace_store.arguments import (
+    check_callable,
+    check_flag,
+    check_integer,
+    check_items,
+    check_path,
+    check_text,
+)
 from trace_store.bundles.create import create_bundle
 from trace_store.bundles.ingest import import_bundle
 from trace_store.bundles.verify import list_bundle, verify_bundle
-from trace_store.repo.handle import Handle, check_flag, check_path, name_of
+from trace_store.repo.handle import Handle, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +70,9 @@ class Bundles:
             StorageError: the disk failed; no file is left.
         """
         check_flag(everything=everything, trash=trash, overwrite=overwrite, scan=scan)
+        check_items(since=since)
+        check_integer(1, 19, level=level)
+        check_callable(progress=progress)
         secrets: set[tuple[str, str]] = set()
         find = self._handle.guard.scanner.find_bytes if scan else None
         report = create_bundle(
@@ -95,6 +106,8 @@ class Bundles:
             FormatError: the bundle is damaged; nothing was imported.
             ObjectNotFoundError: the bundle builds on commits that are not here.
         """
+        check_text(prefix=prefix)
+        check_callable(progress=progress)
         return import_bundle(
             self._handle.store,
             _named(file),
@@ -115,6 +128,7 @@ class Bundles:
         With `alone` only the bundle is checked; any repository can do that, such as `Repo.memory()`.
         """
         check_flag(alone=alone)
+        check_callable(progress=progress)
         return verify_bundle(_named(file), None if alone else self._handle.store, progress=progress)
 
     def list(self, file: Path | Callable[[int], bytes]) -> BundleHeader:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 
 from trace_store import compression, history
-from trace_store.repo.handle import (
-    Handle,
+from trace_store.arguments import (
     check_callable,
     check_count,
     check_flag,
+    check_items,
     check_text,
-    name_of,
+    check_type,
 )
+from trace_store.context.compiled import RenderableContext
+from trace_store.repo.handle import Handle, name_of
 from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
@@ -112,6 +114,10 @@ class Compression:
         self, suggestions: Sequence[Suggestion], *, message: str = "", ref: str = ""
     ) -> CommitResult:
         """Carry out suggestions in one commit; raises as `compression.suggest.apply`."""
+        check_items(suggestions=suggestions)
+        suggestions = list(suggestions)
+        for each in suggestions:
+            check_type(compression.suggest.Suggestion, suggestions=each)
         return compression.suggest.apply(
             *(self._on(ref, writes=True), suggestions),
             author=self._handle.author,
@@ -190,6 +196,7 @@ class Compression:
 
     def heat(self, context: CompiledContext) -> list[float]:
         """Return how much later messages use each message of a context, from 0 to 1."""
+        check_type(RenderableContext, context=context)
         return compression.suggest.Heat(context.messages).values
 
     def _on(self, ref: str, *, writes: bool = False) -> Store:

@@ -5,10 +5,9 @@ Rule: state and no verbs.
 
 from __future__ import annotations
 
-import os
-
 import trace_store
 from trace_store import errors, history, revision
+from trace_store.arguments import check_callable, check_text
 from trace_store.config import AUTOMATIC_SETTING, CAPTURE_SETTING
 from trace_store.environment import Environment
 from trace_store.ident import Randomness
@@ -224,49 +223,6 @@ def place_of(after: Target | None, before: Target | None, last: bool) -> tuple[s
     if len(given) > 1:
         raise errors.InvalidInputError("give one of after, before and last")
     return given[0] if given else ("first", "")
-
-
-def check_text(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is not text."""
-    for name, value in arguments.items():
-        if not isinstance(value, str):
-            raise _wrong(name, "text", value)
-
-
-def check_flag(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is neither True nor False."""
-    for name, value in arguments.items():
-        if not isinstance(value, bool):
-            raise _wrong(name, "True or False", value)
-
-
-def check_count(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is neither None nor an integer from 0 on."""
-    for name, value in arguments.items():
-        if value is None or (type(value) is int and value >= 0):
-            continue
-        raise _wrong(name, "a count", value)
-
-
-def check_path(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is not a path."""
-    for name, value in arguments.items():
-        if not isinstance(value, str | os.PathLike):
-            raise _wrong(name, "a path", value)
-
-
-def check_callable(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is neither None nor callable."""
-    for name, value in arguments.items():
-        if value is not None and not callable(value):
-            raise _wrong(name, "a callable", value)
-
-
-def _wrong(argument: str, wanted: str, value: object) -> errors.InvalidInputError:
-    return errors.InvalidInputError(
-        f"{argument} is {wanted}, not {type(value).__name__} {str(value)[:40]!r}",
-        argument=argument,
-    )
 
 
 def resolver_of(given: Answer | None) -> Resolver | None:

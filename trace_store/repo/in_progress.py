@@ -6,14 +6,8 @@ Rule: what stopped is bound to the branch that it began on, wherever HEAD is by 
 from __future__ import annotations
 
 from trace_store import errors, history, merge
-from trace_store.repo.handle import (
-    check_callable,
-    check_count,
-    check_flag,
-    check_text,
-    name_of,
-    resolver_of,
-)
+from trace_store.arguments import check_callable, check_count, check_flag, check_text
+from trace_store.repo.handle import name_of, resolver_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,18 +10,9 @@ from itertools import islice
 import trace_store
 from trace_store import history, repo
 from trace_store import revision as revisions
+from trace_store.arguments import check_callable, check_count, check_flag, check_text
 from trace_store.oid import ObjectId
-from trace_store.repo.handle import (
-    Handle,
-    check_callable,
-    check_count,
-    check_flag,
-    check_text,
-    name_of,
-    place_of,
-    resolver_of,
-    targets_of,
-)
+from trace_store.repo.handle import Handle, name_of, place_of, resolver_of, targets_of
 from trace_store.store.handle import Store
 
 TYPE_CHECKING = False
@@ -489,8 +480,16 @@ class Line:
         check_callable(walked=walked)
         of_message = {"text": text, "kind": kind, "role": role, "tool": tool, "path": path}
         of_commit = {"meta": meta, "author": author, "operation": operation, "merges": merges}
-        marks = {"priority": priority, "label": label, "follow": follow}
-        wanted = {**of_message, **of_commit, **marks, "since": since, "until": until}
+        marks = {"priority": priority, "label": label}
+        check_text(**of_message, meta=meta, author=author, operation=operation, **marks)
+        wanted = {
+            **of_message,
+            **of_commit,
+            **marks,
+            "follow": follow,
+            "since": since,
+            "until": until,
+        }
         where: dict[str, Any] = {"everything": everything, "trash": trash, "in_lines": in_lines}
         how: dict[str, Any] = {"first_parent": first_parent, "tokens": tokens, "walked": walked}
         names = [name_of(each) for each in (revision if isinstance(revision, list) else [revision])]
@@ -599,7 +598,8 @@ class Line:
             ModelError, BudgetError, ConflictError: the model fails, is asked too much, or its proposal is rejected.
             RefChangedError: others keep moving the branch; each time the merge is retried.
         """
-        check_text(message=message)
+        check_text(message=message, strategy=strategy, favour=favour, fast_forward=fast_forward)
+        check_flag(squash=squash, unrelated=unrelated)
         check_callable(model=model, review=review)
         merge, store = trace_store.merge, self._on(ref).store
         wanted = (strategy, favour, fast_forward, squash, unrelated, message)
@@ -677,6 +677,7 @@ class Line:
             As `merge`.
         """
         check_callable(plan=plan)
+        check_flag(drop_pinned=drop_pinned)
         line = self._on(ref)
         self._handle.checkpoint_before(line.store, "rebase")
         found = trace_store.merge.rebase.rebase(

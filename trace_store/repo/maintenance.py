@@ -6,10 +6,21 @@ import os
 
 from trace_store import errors, secrets
 from trace_store import maintenance as upkeep
+from trace_store.arguments import (
+    check_callable,
+    check_count,
+    check_flag,
+    check_integer,
+    check_items,
+    check_number,
+    check_path,
+    check_text,
+    check_type,
+)
 from trace_store.file_systems import kind_of
 from trace_store.files import replace_file
 from trace_store.objects.content import bytes_of
-from trace_store.repo.handle import Handle, check_flag, check_path, check_text, name_of
+from trace_store.repo.handle import Handle, name_of
 from trace_store.revision import resolve
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store
@@ -68,6 +79,9 @@ class Maintenance:
             frame_bytes: how much content is compressed together; less is read sooner and takes more space.
             progress: called with the number of objects done, and of all.
         """
+        check_integer(1, 19, level=level)
+        check_integer(1, 2**31, frame_bytes=frame_bytes)
+        check_callable(progress=progress)
         return upkeep.repack.pack(
             self._store, level=level, frame_bytes=frame_bytes, progress=progress
         )
@@ -92,6 +106,10 @@ class Maintenance:
             StateError: a ref cannot be read, or its commit is not here; nothing was changed.
             FormatError: an object is damaged; nothing was changed.
         """
+        check_number(0, 36_500, grace_days=grace_days)
+        check_count(reflog_days=reflog_days)
+        check_flag(dry_run=dry_run)
+        check_callable(progress=progress)
         return upkeep.gc.gc(
             self._store,
             grace_days=grace_days,
@@ -108,6 +126,9 @@ class Maintenance:
         progress: Progress | None = None,
     ) -> GcReport:
         """Move unreachable objects to quarantine, also from packs. Arguments and errors as in `gc`."""
+        check_number(0, 36_500, grace_days=grace_days)
+        check_flag(dry_run=dry_run)
+        check_callable(progress=progress)
         return upkeep.gc.prune(
             self._store, grace_days=grace_days, dry_run=dry_run, progress=progress
         )
@@ -137,6 +158,7 @@ class Maintenance:
             RepositoryNotFoundError: the other copy is none.
         """
         check_flag(dry_run=dry_run)
+        check_callable(progress=progress)
         if source is None:
             return upkeep.repair.repair(self._store, dry_run=dry_run, progress=progress)
         check_path(source=source)
@@ -158,6 +180,7 @@ class Maintenance:
         Raises:
             StorageError: the disk failed.
         """
+        check_text(name=name, text=text)
         layout = self._store.layout
         path = os.path.join(layout.local_dir, name)
         replace_file(self._store.disk, path, bytes_of(text), scratch=layout.tmp_dir)
@@ -199,6 +222,9 @@ class Maintenance:
             ObjectNotFoundError: an object is not here, and was not purged.
             InvalidInputError: an object is not content, or a text is too short to search for.
         """
+        check_items(texts=texts)
+        check_flag(again=again)
+        check_callable(progress=progress)
         named = [resolve(self._store, name_of(each, "objects")) for each in objects]
         return upkeep.purge.plan_purge(self._store, named, texts, again=again, progress=progress)
 
@@ -223,7 +249,9 @@ class Maintenance:
         Raises:
             InvalidInputError: the reason has several lines, or short content needs `force`.
         """
+        check_type(upkeep.purge.PurgePlan, plan=plan)
         check_text(why=why)
+        check_flag(dry_run=dry_run, verify=verify, force=force)
         return upkeep.purge.purge(
             self._store,
             plan,
@@ -241,7 +269,9 @@ class Maintenance:
 
         Other clones have to be made anew. Arguments and errors as in `purge`.
         """
+        check_type(upkeep.purge.PurgePlan, plan=plan)
         check_text(why=why)
+        check_flag(verify=verify)
         return upkeep.purge.purge_and_rewrite(
             self._store, plan, why=why, by=self._handle.author, verify=verify
         )
@@ -271,6 +301,7 @@ class Maintenance:
         """
         check_flag(remove=remove)
         for each in ids:
+            check_text(ids=each)
             if not secrets.user_files.is_finding_id(each):
                 raise errors.InvalidInputError(f"not a finding id: {each[:40]}", value=each)
         known = self.allowed_secrets()
@@ -293,6 +324,7 @@ class Maintenance:
         Raises:
             RevisionNotFoundError: there is no such revision.
         """
+        check_callable(progress=progress)
         oid = None if start is None else resolve(self._store, name_of(start, "start"))
         return upkeep.object_scan.scan_stored(
             self._store, self._handle.guard.scanner.find_bytes, oid, progress=progress

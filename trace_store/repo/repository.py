@@ -9,9 +9,18 @@ import os
 
 import trace_store
 from trace_store import errors, history, repo
+from trace_store.arguments import (
+    check_callable,
+    check_count,
+    check_flag,
+    check_integer,
+    check_path,
+    check_text,
+    check_type,
+)
 from trace_store.environment import Environment
 from trace_store.ref_names import full_name
-from trace_store.repo.handle import Handle, check_flag, check_path, check_text
+from trace_store.repo.handle import Handle
 from trace_store.repo.line import Line
 from trace_store.store.discovery import find
 from trace_store.store.handle import Store
@@ -77,9 +86,10 @@ class Repo(Line):
             AlreadyExistsError: the folder already has a repository.
             StorageError: the disk failed.
         """
-        check_path(path=path, directory=directory or "")
+        check_path(path=path, directory="" if directory is None else directory)
         check_text(author=author, durability=durability, secrets=secrets)
-        environment = environment or Environment.read()
+        environment = Environment.read() if environment is None else environment
+        check_type(Environment, environment=environment)
         named = None if directory is None else os.fspath(directory)
         store = Store.init(os.fspath(path), directory=named, clock=clock, durability=durability)
         return cls._opened(store, environment, author, tokenizer, secrets)
@@ -121,10 +131,11 @@ class Repo(Line):
             FormatError: its configuration is corrupt or missing, and `damaged` is False.
             UnsupportedFormatError: a newer version wrote it.
         """
-        check_path(path=path, directory=directory or "")
+        check_path(path=path, directory="" if directory is None else directory)
         check_text(author=author, durability=durability, secrets=secrets)
         check_flag(create=create, damaged=damaged)
-        environment = environment or Environment.read()
+        environment = Environment.read() if environment is None else environment
+        check_type(Environment, environment=environment)
         named = None if directory is None else os.fspath(directory)
         try:
             found = find(os.fspath(path), environment, explicit=named, damaged=damaged)
@@ -167,6 +178,7 @@ class Repo(Line):
     @classmethod
     def memory(cls, *, author: str = "unknown", clock: Clock | None = None) -> Repo:
         """Return a repository that lives in memory only."""
+        check_text(author=author)
         return cls(Store.memory(clock=clock), author=author)
 
     def __enter__(self) -> Self:
@@ -302,6 +314,12 @@ class Repo(Line):
             InvalidInputError: the query or a filter is not valid.
         """
         check_text(query=query)
+        check_integer(0, 2**31, limit=limit)
+        check_flag(regex=regex, ranked=ranked)
+        check_callable(progress=progress)
+        times = {each: filters[each] for each in ("since", "until") if each in filters}
+        check_count(**times)
+        check_text(**{name: given for name, given in filters.items() if name not in times})
         wanted = trace_store.search.query.SearchFilter(**filters)
         return trace_store.search.query.search(
             self.store,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from trace_store import history
+from trace_store.arguments import check_flag, check_text
 from trace_store.frozen import replace
-from trace_store.repo.handle import Handle, check_flag, check_text, name_of
+from trace_store.repo.handle import Handle, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ class Tags:
 
     def list(self, *patterns: str) -> List[TagEntry]:
         """Return the tags, sorted by name; with patterns such as `v1.*` the matching ones."""
+        for pattern in patterns:
+            check_text(patterns=pattern)
         return history.tags.list_tags(self._handle.store, patterns)
 
     def create(

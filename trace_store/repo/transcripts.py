@@ -6,6 +6,15 @@ import os
 
 from trace_store import exporters, history, importers, sessions
 from trace_store import secrets as secret_files
+from trace_store.arguments import (
+    check_callable,
+    check_flag,
+    check_items,
+    check_path,
+    check_text,
+    check_texts,
+    check_type,
+)
 from trace_store.errors import (
     CorruptObjectError,
     InvalidInputError,
@@ -15,14 +24,7 @@ from trace_store.errors import (
 from trace_store.files import Disk
 from trace_store.frozen import replace
 from trace_store.ref_names import BRANCHES
-from trace_store.repo.handle import (
-    Handle,
-    check_callable,
-    check_flag,
-    check_path,
-    check_text,
-    name_of,
-)
+from trace_store.repo.handle import Handle, name_of
 from trace_store.revision import resolve_address
 
 TYPE_CHECKING = False
@@ -85,6 +87,8 @@ class Transcripts:
         """
         check_text(format=format, onto=onto, secrets=secrets)
         check_flag(source=source)
+        check_items(discovered=discovered)
+        check_callable(progress=progress)
         for path in (*paths, *discovered):
             check_path(paths=path)
         handle, store = self._handle, self._handle.store
@@ -137,6 +141,7 @@ class Transcripts:
 
     def list(self, *, progress: Callable[[int, int], None] | None = None) -> List[SessionInfo]:
         """Return all sessions and other branches, with sizes and times."""
+        check_callable(progress=progress)
         return sessions.listing.list_sessions(self._handle.store, progress=progress)
 
     def get(
@@ -156,6 +161,8 @@ class Transcripts:
         Branches are given by their full names. The agent's title and the prompt are those of the last listing, so that
         this reads no session.
         """
+        for ref in refs:
+            check_text(refs=ref)
         return sessions.listing.titles(self._handle.store, refs)
 
     def rename(
@@ -199,6 +206,8 @@ class Transcripts:
         Raises:
             RevisionNotFoundError, AmbiguousRevisionError: no session has this name, or several have.
         """
+        check_text(at=at)
+        check_flag(hidden=hidden)
         store = self._handle.store
         name = sessions.listing.revision_of(store, name_of(session, "session"))
         return exporters.session.read_session(store, name, at=at, hidden=hidden)
@@ -209,6 +218,7 @@ class Transcripts:
         Raises:
             NotFoundError: no branch holds the message.
         """
+        check_flag(hidden=hidden)
         address = resolve_address(self._handle.store, name_of(message, "message"))
         return exporters.session.session_with(self._handle.store, address, hidden=hidden)
 
@@ -241,7 +251,7 @@ class Transcripts:
             AlreadyExistsError: the file exists.
             As `read`.
         """
-        check_text(format=format)
+        check_text(format=format, at=at)
         check_flag(hidden=hidden, strict=strict, overwrite=overwrite)
         check_path(path=path)
         if not isinstance(session, exporters.contract.ExportSession):
@@ -293,6 +303,7 @@ class Transcripts:
         """
         check_flag(hidden=hidden, overwrite=overwrite)
         check_path(folder=folder)
+        check_callable(progress=progress)
         disk, target = Disk(), os.path.abspath(folder)
         disk.make_directory(target)
         names: Sequence[Revision] = sessions
@@ -364,6 +375,7 @@ class Transcripts:
         check_flag(overwrite=overwrite)
         check_path(path=path)
         kept = self.original(session, file=file) if isinstance(session, str) else session
+        check_type(exporters.files.SourceFile, session=kept)
         exported = exporters.files.restore_file(self._handle.store, kept)
         if path:
             self.save(exported, path, overwrite=overwrite)
@@ -416,6 +428,7 @@ class Transcripts:
         """
         check_flag(overwrite=overwrite)
         check_path(path=path)
+        check_type(exporters.contract.Exported, exported=exported)
         return exporters.files.save(exported, path, overwrite=overwrite)
 
     def repair(
@@ -441,6 +454,7 @@ class Transcripts:
             InvalidInputError: there is no such provider, or `in_place` is set and no branch is named.
         """
         check_flag(in_place=in_place, dry_run=dry_run)
+        check_texts(providers=providers)
         store = self._handle.store
         name = sessions.listing.revision_of(store, name_of(session, "session"))
         if not any(mark in name for mark in ("~", "^", "@")):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from trace_store import config, errors, history
+from trace_store.arguments import check_flag, check_integer, check_text, check_texts
 from trace_store.ident import parse_duration
 from trace_store.objects.message import KINDS
-from trace_store.repo.handle import Handle, check_count, check_flag, check_text, name_of
+from trace_store.repo.handle import Handle, name_of
 from trace_store.revision import resolve_address
 
 TYPE_CHECKING = False
@@ -59,7 +60,7 @@ class Trash:
             InvalidInputError: there is no such kind, or `older` is not an age.
             RevisionNotFoundError: there is no such branch, and the trash has no tip of it.
         """
-        check_count(min_tokens=min_tokens)
+        check_integer(0, 2**53, min_tokens=min_tokens)
         check_text(older=older, tool=tool, text=text, ref=ref)
         check_flag(expired=expired)
         store = self._store
@@ -170,6 +171,7 @@ class Trash:
             InvalidInputError: a rule is not valid.
         """
         check_flag(dry_run=dry_run)
+        check_texts(keep=keep)
         given = {
             config.TRASH_RETENTION: retention,
             config.TRASH_COUNT: max_count,
@@ -220,6 +222,7 @@ def _known(kinds: Sequence[str]) -> tuple[str, ...]:
     Raises:
         InvalidInputError: one is not.
     """
+    check_texts(kinds=kinds)
     entries = history.trash_entries
     known = (entries.MESSAGE, *entries.kinds_of_refs(), *KINDS)
     for kind in kinds:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from trace_store import store
+from trace_store.arguments import check_path
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.layout import DIRECTORY_NAME
-from trace_store.repo.handle import check_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

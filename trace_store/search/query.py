@@ -98,6 +98,9 @@ _OF_QUESTIONS = frozenset(
 _TOKEN = re.compile(r"\w+")
 
 
+_TEXT_FILTERS = ("session", "agent", "role", "kind", "tool", "path", "label")
+
+
 @value
 class SearchFilter:
     """Conditions on hits; "" and None match anything.
@@ -173,6 +176,7 @@ def search(
         ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
     """
     wanted = wanted or SearchFilter()
+    check_storable(query=query, **{each: getattr(wanted, each) for each in _TEXT_FILTERS})
     pattern = _compile_pattern(query) if regex else None
     match = "" if regex else fts_query(query)
     if wanted.path and not regex:
@@ -238,6 +242,24 @@ def any_word(index: SearchIndex, text: str) -> str:
 def nothing_to_search_for(query: str) -> InvalidInputError:
     """Return the error for a query without a word."""
     return InvalidInputError("nothing to search for", value=query)
+
+
+def check_storable(**texts: str) -> None:
+    """Raise InvalidInputError, naming the argument, for a text that no message can hold: SQLite refuses it."""
+    for name, text in texts.items():
+        if "\0" in text or not _is_encodable(text):
+            raise InvalidInputError(
+                f"{name} has a NUL character or is not valid UTF-8: {text[:40]!r}", argument=name
+            )
+
+
+def _is_encodable(text: str) -> bool:
+    """Return True if a text can be written as UTF-8; one with surrogates cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def fts_query(query: str) -> str:

@@ -15,6 +15,7 @@ from trace_store.search.index import SearchIndex
 from trace_store.search.query import (
     SearchFilter,
     any_word,
+    check_storable,
     fts_query,
     matches,
     nothing_to_search_for,
@@ -85,7 +86,9 @@ def search_events(
         StateError: full-text search is not available.
         ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
     """
-    match, wanted = fts_query(query), wanted or EventFilter()
+    wanted = wanted or EventFilter()
+    check_storable(query=query, tag=wanted.tag, task=wanted.task, file=wanted.file)
+    match = fts_query(query)
     if not match and (query.strip() or wanted == EventFilter()):
         raise nothing_to_search_for(query)
     with SearchIndex(store, TRAJECTORIES) as index:
@@ -98,6 +101,7 @@ def similar_decisions(
     store: Store, question: str, wanted: EventFilter | None = None, limit: int = 5
 ) -> list[FoundEvent]:
     """Return the decisions that share words with a question, rare words first; arguments as `search_events`."""
+    check_storable(question=question)
     wanted, decisions = wanted or EventFilter(), SearchFilter(kind=ev.DECISION)
     with SearchIndex(store, TRAJECTORIES) as index:
         index.catch_up()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
+from trace_store.arguments import check_path
 from trace_store.frozen import value
 from trace_store.layout import DIRECTORY_NAME
 
@@ -214,7 +215,10 @@ class Git:
 
 def git_in(folder: str | Git) -> Git:
     """Return a `Git` for a folder; return a given `Git` unchanged."""
-    return folder if isinstance(folder, Git) else Git(folder)
+    if isinstance(folder, Git):
+        return folder
+    check_path(folder=folder)
+    return Git(folder)
 
 
 def _commits(tokens: list[str]) -> Iterator[CodeCommit]:

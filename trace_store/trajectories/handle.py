@@ -5,6 +5,17 @@ from __future__ import annotations
 import os
 
 from trace_store import errors, trajectories
+from trace_store.arguments import (
+    check_callable,
+    check_count,
+    check_flag,
+    check_integer,
+    check_items,
+    check_path,
+    check_text,
+    check_texts,
+    check_type,
+)
 from trace_store.ident import parse_moment
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
@@ -81,6 +92,9 @@ class Recording:
         Raises:
             InvalidInputError: it has no title, or an argument is not valid.
         """
+        check_text(title=title, description=description, project=project, role=role)
+        if task is not None:
+            check_type(Task, task=task)
         facts = {
             "title": title,
             "task": None if task is None else task.as_map(),
@@ -119,6 +133,7 @@ class Recording:
             RefNotFoundError: there is no such trajectory.
             SecretFoundError: it holds a secret, and the guard refuses secrets.
         """
+        check_text(type=type, content=content, trajectory=trajectory)
         ev.check_type(type)
         ev.check_fields(fields)
         state = self.find(trajectory)
@@ -147,6 +162,8 @@ class Recording:
         Raises:
             As `record`.
         """
+        check_text(trajectory=trajectory)
+        check_items(new=new)
         who, session = self._agent(agent), session or self._session()
         events = [NewEvent(data, who, time, session) for data in new]
         return self._recorder.record(trajectory, events) if events else []
@@ -174,6 +191,7 @@ class Recording:
         Raises:
             As `record`.
         """
+        check_text(question=question, chosen=chosen, reasoning=reasoning)
         if not chosen.strip():
             raise errors.InvalidInputError("a decision needs what was chosen", argument="chosen")
         return self.record(
@@ -188,6 +206,7 @@ class Recording:
 
     def chapter(self, title: str, **more: Any) -> Recorded:
         """Begin a chapter and end the previous one; raises as `record`."""
+        check_text(title=title)
         if not title.strip():
             raise errors.InvalidInputError("a chapter needs a title", argument="title")
         return self.record(ev.CHAPTER, title=title, **more)
@@ -204,6 +223,7 @@ class Recording:
         **more: Any,
     ) -> Recorded:
         """Record a retrospective; what is not given is taken from the one before, which stays. Raises as `record`."""
+        check_text(summary=summary, approach=approach)
         if not summary.strip():
             raise errors.InvalidInputError("a retrospective needs a summary", argument="summary")
         state = self.find(more.get("trajectory", ""))
@@ -234,6 +254,9 @@ class Recording:
             ModelError: the request failed, or the answer could not be used.
             As `find`.
         """
+        check_callable(model=model)
+        if model is None:
+            raise errors.InvalidInputError("a draft needs a model", argument="model")
         whole = self.read(trajectory)
         messages = [each for chapter in whole.chapters for each in self.session_messages(chapter)]
         return trajectories.retrospective.draft_retrospective(model, whole, messages)
@@ -286,6 +309,7 @@ class Recording:
             MessageNotFoundError: there is no such event, or there are several.
             As `record`.
         """
+        check_text(event=event, trajectory=trajectory)
         if not changes:
             raise errors.InvalidInputError("nothing to change", argument="changes")
         if not event:
@@ -304,6 +328,8 @@ class Recording:
         ev.check_fields(changes)
         checked = event_data(found.type, more=changes)
         del checked["type"]
+        if not checked:
+            raise errors.InvalidInputError("nothing to change", argument="changes")
         return self.record(
             ev.AMENDED, trajectory=whole.id, agent=agent, event=found.id.hex, changes=checked
         )
@@ -320,6 +346,7 @@ class Recording:
             RefNotFoundError: there is no such trajectory.
             AmbiguousRevisionError: several ids have this prefix.
         """
+        check_text(trajectory=trajectory)
         current = self._environment.variables(CURRENT).get(CURRENT, "")
         return reading.choose(self._store, trajectory or current, ended=ended)
 
@@ -329,6 +356,7 @@ class Recording:
 
     def last_events(self, trajectory: str = "", count: int = 5) -> Sequence[Event]:
         """Return the last events of a trajectory, oldest first, without reading the others."""
+        check_integer(1, 2**53, count=count)
         id_ = self.find(trajectory, ended=True).id
         return reading.last_events(self._store, id_, count)
 
@@ -344,6 +372,7 @@ class Recording:
         )
 
     def _agent(self, given: str) -> str:
+        check_text(agent=given)
         return given or self._environment.variables(AGENT).get(AGENT, "") or self._author
 
     def _session(self) -> ObjectId | None:
@@ -370,6 +399,7 @@ class Trajectories(Recording):
                     f"since: not a time: {since[:80]!r}", argument="since"
                 )
             since = moment
+        check_count(since=since)
         if (least := wanted.get("confidence")) is not None:
             wanted["confidence"] = ev.check_confidence(least)
         return reading.list_trajectories(self._store, reading.Filter(since=since, **wanted))
@@ -392,6 +422,8 @@ class Trajectories(Recording):
             InvalidInputError: the query has no word.
             StateError: full-text search is not available.
         """
+        check_text(query=query, **wanted)
+        check_integer(0, 2**31, limit=limit)
         found = trajectories.event_search
         return found.search_events(self._store, query, found.EventFilter(**wanted), limit)
 
@@ -406,6 +438,8 @@ class Trajectories(Recording):
         Raises:
             As `search`.
         """
+        check_text(question=question, **wanted)
+        check_integer(0, 2**31, limit=limit)
         found = trajectories.event_search
         return found.similar_decisions(self._store, question, found.EventFilter(**wanted), limit)
 
@@ -427,6 +461,8 @@ class Trajectories(Recording):
         Raises:
             InvalidInputError: `older_than` is not a duration, or `how` is unknown.
         """
+        check_text(older_than=older_than, how=how)
+        check_flag(apply=apply)
         return trajectories.compact.compact(
             self._store, self._recorder, older_than, how, self._author, apply=apply
         )
@@ -443,6 +479,8 @@ class Trajectories(Recording):
             RevisionNotFoundError: it is neither a file nor a commit, or the line is not committed.
             StateError: the folder is in no git repository, or git is not installed.
         """
+        check_text(target=target)
+        check_integer(0, 2**31, limit=limit)
         return trajectories.code.why(self._store, trajectories.git.git_in(folder), target, limit)
 
     @property
@@ -459,6 +497,9 @@ class Trajectories(Recording):
             paths: files, folders, or projects with trail's folders.
             dry_run: only report what would be imported.
         """
+        check_flag(dry_run=dry_run)
+        for path in paths:
+            check_path(paths=path)
         return trajectories.trail_import.import_files(
             self._store, self._recorder, [os.fspath(path) for path in paths], dry_run=dry_run
         )
@@ -510,6 +551,7 @@ class Code:
         """
         state, git = self._trajectories.find(trajectory), trajectories.git.git_in(folder)
         names = [commits] if isinstance(commits, str) else commits
+        check_texts(commits=names)
         new = trajectories.code.new_links(self._store, state, git, names)
         return self._trajectories.record_all(state.id, new, agent)
 
@@ -521,6 +563,7 @@ class Code:
         This is for hooks: `.trace` stays as it was committed, and readers see the link at once. A commit that is linked
         already, or changes only files of Trace, is skipped. Arguments and errors are those of `link`.
         """
+        check_text(commit=commit, trajectory=trajectory)
         state, git = self._trajectories.find(trajectory), trajectories.git.git_in(folder)
         new = trajectories.code.new_links(self._store, state, git, [commit])
         return self._wait(state.id, [link for link in new if link.get("files")]) > 0

@@ -391,8 +391,8 @@ def _amended(events: Iterable[Event]) -> list[Event]:
         found.append(event)
         at = places.get(str(event.data.get("event", ""))) if event.type == ev.AMENDED else None
         if at is not None:
-            before = found[at]
-            data = {**before.data, **event.data["changes"]}
+            before, changes = found[at], event.data.get("changes")
+            data = {**before.data, **(changes if isinstance(changes, dict) else {})}
             found[at] = replace(
                 before,
                 content=str(data.get("content", "")),

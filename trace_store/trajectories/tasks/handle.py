@@ -6,11 +6,13 @@ import os
 import re
 
 from trace_store import errors
+from trace_store.arguments import check_flag, check_text, check_type
 from trace_store.frozen import replace, value
 from trace_store.refs.summary import git_branch
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
 from trace_store.trajectories.events import NewEvent, Task, event_data
+from trace_store.trajectories.state import State
 from trace_store.trajectories.tasks import systems
 from trace_store.trajectories.tasks.systems import DONE, ENDED, LocalProject
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from trace_store.environment import Environment
     from trace_store.store.handle import Store
     from trace_store.trajectories.recording import Recorder
-    from trace_store.trajectories.state import State
     from trace_store.trajectories.tasks.systems import TaskRecord
 
 _BEADS = re.compile(r"(?:^|[/_-])(bd-[a-z0-9]+(?:\.[0-9]+)*)(?=[/_-]|$)")
@@ -89,6 +90,7 @@ class Tasks:
         Raises:
             InvalidInputError: the system is unknown.
         """
+        check_text(text=text, system=system)
         if system:
             chosen = systems.system_named(system, self._project)
             plain = systems.system_named(systems.PLAIN, self._project)
@@ -107,6 +109,7 @@ class Tasks:
             InvalidInputError: the system is unknown.
             StorageError: git's files cannot be read.
         """
+        check_text(system=system)
         name = git_branch(self._store.disk, self._project.root)
         for text, words in named_tasks(name):
             task = self.named(text, system=system)
@@ -126,6 +129,7 @@ class Tasks:
             StateError: no system is configured for the task, or a setting is missing.
             InvalidInputError: the system is unknown, or a setting is not valid.
         """
+        check_type(Task, task=task)
         system, id = systems.system_of(task, self._project)
         record = system.resolve(id)
         return self._with_address(record) if record.external and not record.url else record
@@ -137,6 +141,7 @@ class Tasks:
             InvalidInputError: the trajectory has no task with an id.
             As `look_up`.
         """
+        check_type(State, state=state)
         if state.task is None or not state.task.id:
             raise errors.InvalidInputError(f"{state.id} has no task in a task system")
         record = self.look_up(state.task)
@@ -161,6 +166,8 @@ class Tasks:
             One for each active trajectory with a task of a known system, and for each that ended with its task. A
             task that cannot be looked up does not stop the others.
         """
+        check_flag(network=network, apply=apply)
+        check_text(agent=agent)
         answers: dict[str, Task | errors.TraceError] = {}
         found = []
         for state in reading.list_trajectories(self._store):
