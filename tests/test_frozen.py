@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from dataclasses import field as slow_field
 from dataclasses import replace as slow_replace
@@ -118,3 +119,14 @@ def test_a_lazy_package_offers_its_names_and_nothing_else() -> None:
     assert enter("check_object") is module.check_object
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         enter("nothing")
+
+
+def test_help_shows_the_fields_before_the_first_instance() -> None:
+    @value
+    class Place:
+        commit: bytes
+        number: int = 0
+
+    assert str(inspect.signature(Place)) == "(commit, number=0)"
+    assert Place(b"a").number == 0
+    assert not hasattr(Place, "__signature__")

@@ -45,6 +45,18 @@ else:
     class _Field:
         __slots__ = ("factory", "hidden")
 
+    class _Signature:
+        """Compiles `__init__` for `help` and `inspect.signature`, which then read it there."""
+
+        __slots__ = ("_compile_init",)
+
+        def __init__(self, compile_init):
+            self._compile_init = compile_init
+
+        def __get__(self, instance, owner):
+            self._compile_init()
+            raise AttributeError("__signature__")
+
     def field(*, default_factory=None, hidden=False):
         """Describe a field's default."""
         result = _Field()
@@ -76,13 +88,17 @@ else:
         hidden = {n for n, each in given.items() if each.__class__ is _Field and each.hidden}
 
         # Compiled for the first instance: a command creates none of most classes that it loads.
-        def __init__(self, *positional, **keywords):  # noqa: N807 - becomes a method of the class
+        def compile_init():
             built.__init__ = _constructor(names, given)
+
+        def __init__(self, *positional, **keywords):  # noqa: N807 - becomes a method of the class
+            compile_init()
             built.__init__(self, *positional, **keywords)
 
         for name in ("__dict__", "__weakref__"):
             members.pop(name, None)
         members["__init__"] = __init__
+        members["__signature__"] = _Signature(compile_init)
         members["__slots__"] = names
         members["__match_args__"] = names
         members["__shown__"] = tuple([n for n in names if n not in hidden]) if hidden else names

@@ -215,5 +215,7 @@ def test_a_number_is_no_message_for_taking_a_merge_back(repository: Trace) -> No
         2,
         True,
     )
+    outcome = repository("revert", "-m", "1", "^HEAD")
+    assert (outcome.code, "not a revision: '^HEAD'" in outcome.err) == (2, True)
     assert repository("revert", "-q", "-m", "1", "HEAD~1").code == 0
     assert repository("revert", "-q", "-m", "The side was wrong.", "HEAD~1").code == 0

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.secrets.support.redaction import redacted
 from trace_store.secrets.checks import checksum
 from trace_store.secrets.engine import Scanner, compiled, trigger_of
+from trace_store.secrets.guard import may_hold
 from trace_store.secrets.rules import RULES
 
 BODY = "Zq3Wm8Rt5Yk1Pv7Xc2Nd9Bf4Gh6Jl0"
@@ -29,6 +30,21 @@ def test_every_kind_has_one_rule_whose_pattern_and_trigger_are_patterns() -> Non
         assert compiled(trigger_of(rule)) is not None
         assert re.fullmatch(r"[a-z0-9-]+", rule.name)
         assert rule.words
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('["API_KEYS", "hT7vQ2mZx9Lp4RwKd8"]', "hT7vQ2mZx9Lp4RwKd8"),
+        ("docker login -u me \\\n-p hT7vQ2mZx9Lp", "hT7vQ2mZx9Lp"),
+        ("mysql -u me \\\n-phT7vQ2mZx9Lp", "hT7vQ2mZx9Lp"),
+        ("Basic\tbWU6aFQ3dlEybVp4OUxw", "bWU6aFQ3dlEybVp4OUxw"),
+    ],
+)
+def test_triggers_let_pass_capitals_tabs_and_continued_lines(text: str, value: str) -> None:
+    data = text.encode()
+    assert [data[each.start : each.end].decode() for each in SCANNER.find_bytes(data)] == [value]
+    assert may_hold(data, ())
 
 
 def test_places_are_those_of_the_bytes() -> None:

@@ -25,7 +25,7 @@ class Turn(NamedTuple):
         key: id from the transcript; by default a hash of its record.
         time: milliseconds since the epoch; None repeats the last turn's.
         author: author without the format prefix: `user`, a model, or "".
-        usage: the provider's usage report, as `parts.usage_counts` returns it.
+        usage: the provider's usage report, as `convert.usage_counts` returns it.
         group: turns with the same group in a round form one commit, their parts one message per role: the pieces of
             an API message, or the results of its calls. "" is a commit of its own.
         tools, meta, links: as in `PlannedCommit`.
@@ -119,7 +119,7 @@ class Switch(NamedTuple):
 
     Attributes:
         name: branch name below the session's: `agents/<id>`, `conversations/<n>`; "" for the session. Components
-            are valid in a ref (`parts.ref_component`).
+            are valid in a ref (`convert.ref_component`).
         at: key of the turn that a new line branches from; None starts empty.
         fresh: True if a new line first removes the context it branched from.
     """

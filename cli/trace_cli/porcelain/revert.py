@@ -90,9 +90,10 @@ def revert(
 def _refuse_mainline(here: Repo, wanted: Sequence[str], number: str) -> None:
     """Raise a usage error for `-m 1` on a merge, which in git selects a parent."""
     for each in wanted:
-        is_range = ".." in each
         found = (
-            here.log(each, first_parent=True, merges=True) if is_range else [entry_of(here, each)]
+            here.log(each, first_parent=True, merges=True)
+            if ".." in each
+            else [entry_of(here, here.resolve(each))]
         )
         for entry in found:
             if len(entry.parents) > 1:

@@ -170,7 +170,7 @@ GENERAL = (
         r"(?i:basic)\s{1,4}([A-Za-z0-9+/]{8,}={0,2})",
         ("basic",),
         checks.is_basic,
-        trigger=r"(?i:authorization|basic )",
+        trigger=r"(?i:authorization|basic\s)",
         loose=True,
     ),
     Rule(
@@ -205,7 +205,7 @@ GENERAL = (
             *("-password", "-passwd"),
         ),
         checks.is_password,
-        trigger=r"(?:sshpass\s|--?(?i:[\w.-]*(?:pass|pwd|token|api-key|secret)[\w]*)[\s=]|(?:curl|wget|http)\s[^\n|;]*(?:-u|--user|-a|--auth)|(?:mysql|mariadb)[\w-]*\s[^\n|;]*-p|login\s[^\n|;]*-p)",
+        trigger=r"(?:sshpass\s|--?(?i:[\w.-]*(?:pass|pwd|token|api-key|secret)[\w]*)[\s=]|(?:curl|wget|http)\s[^\n|;]*(?:-u|--user|-a|--auth)|(?:(?:mysql|mariadb)[\w-]*|login)\s[^\n|;]*\n?-p)",
     ),
     Rule(
         "command-line-secret",
@@ -264,7 +264,7 @@ GENERAL = (
         (*_NAMES, *_KEY_NAMES),
         checks.is_key,
         unless=_NO_SECRET,
-        trigger=rf"(?i:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credential)s*[\\\"'`\s]*[,|][\s\\\"'`]*{_VALUE}{{16}}",
+        trigger=rf"(?i:(?:passw(?:or)?d|passphrase|pwd|pass|secret|key_base|token|key|credential)s*)[\\\"'`\s]*[,|][\s\\\"'`]*{_VALUE}{{16}}",
         loose=True,
     ),
     # postgresql.org/docs/current/sql-createrole, dev.mysql.com/doc/refman/en/create-user, redis.io/docs: requirepass
