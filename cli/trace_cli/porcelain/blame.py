@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened
@@ -21,7 +22,6 @@ from trace_cli.render.tables import (
 from trace_store import ObjectId, errors
 from trace_store.objects.address import BIRTH_BYTES
 from trace_store.ref_names import TRASH
-from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
         found = repo.blame(revision, address=address or None)
         if as_json:
             for each in found:
-                write_record(invocation, records.blame(each))
+                write_record(invocation, trace_store.records.blame(each))
             return
         for line in _blame_lines(invocation, [_blame_row(each) for each in found]):
             invocation.line(line)
@@ -149,7 +149,7 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
         found = [] if refs is not None else repo.branches.whohas(oid or what, is_text=as_text)
         for each in found:
             if as_json:
-                write_record(invocation, records.found(each))
+                write_record(invocation, trace_store.records.found(each))
             else:
                 _show_found(invocation, each, trash=trash)
         if not refs and not found:

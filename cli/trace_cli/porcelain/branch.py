@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import (
@@ -15,7 +16,6 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, date, fit, table, terminal_width
 from trace_store import errors
-from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _list(
     head = store.refs.head()
     if as_json:
         for each in found:
-            write_record(invocation, records.branch(store, each))
+            write_record(invocation, trace_store.records.branch(store, each))
         return
     rows: list[tuple[str, ...]] = []
     styles: list[tuple[str, ...]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import ANY, OPTIONAL, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model
@@ -20,7 +21,6 @@ from trace_cli.render.tables import LEFT, counted, date, fit, paint, table
 from trace_cli.subcommands import Group
 from trace_store.checkpoints.hard import SOFT
 from trace_store.ref_names import FORKS
-from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def save(
         made = repo.checkpoints.save(name, ref=ref, reason=reason, soft=soft, model=model)
         finish(invocation, repo)
         if as_json:
-            write_record(invocation, records.checkpoint(made))
+            write_record(invocation, trace_store.records.checkpoint(made))
         elif not quiet:
             what = "soft checkpoint" if soft else "checkpoint"
             of = repo.checkpoints.source(made)
@@ -112,7 +112,7 @@ def list_(
     shown = found if everything else made if automatic else own
     if as_json:
         for each in shown:
-            write_record(invocation, records.checkpoint(each))
+            write_record(invocation, trace_store.records.checkpoint(each))
         return
     rows = [
         (
@@ -150,7 +150,7 @@ def show(invocation: Invocation, *, name: str, model: str, as_json: bool) -> Non
                 more |= {"message_count": len(context), "token_count": context.token_count}
             else:
                 more["data"] = repo.checkpoints.data(found.name)
-            write_record(invocation, {**records.checkpoint(found), **more})
+            write_record(invocation, {**trace_store.records.checkpoint(found), **more})
             return
         source = repo.checkpoints.source(found)
         what = "soft checkpoint" if is_soft else "checkpoint"
@@ -185,7 +185,7 @@ def diff(
         tell_unknown_model(invocation, model)
         found = repo.checkpoints.diff(name, ref, model=model)
         if as_json:
-            write_record(invocation, records.diff(found))
+            write_record(invocation, trace_store.records.diff(found))
             return
         for line in diff_lines(invocation, found, stat=stat, side=False, around=3):
             invocation.line(line)
@@ -215,7 +215,7 @@ def restore(
         finish(invocation, repo)
         is_head = not branch and done.ref == repo.head.ref
     if as_json:
-        write_record(invocation, records.restored_checkpoint(done))
+        write_record(invocation, trace_store.records.restored_checkpoint(done))
     elif not quiet:
         where = safe(done.ref.removeprefix("refs/heads/")) if done.ref else "HEAD"
         invocation.line(
@@ -266,7 +266,7 @@ def inject(invocation: Invocation, *, name: str, ref: str, as_json: bool, quiet:
         done = repo.checkpoints.inject(name, ref=ref)
         finish(invocation, repo)
     if as_json:
-        write_record(invocation, records.injected(done))
+        write_record(invocation, trace_store.records.injected(done))
     elif not quiet:
         address = short_address(done.address)
         if done.commit is not None:

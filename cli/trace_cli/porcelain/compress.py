@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model
@@ -21,7 +22,6 @@ from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, share, table
 from trace_store import errors
 from trace_store.compression.summaries import MINIMUM_WINDOW, WINDOW_TOKENS
-from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def compress(
             finish(invocation, repo)
             tell_secrets(invocation, done.result.secrets, repo.guard)
         if as_json and not quiet:
-            write_record(invocation, records.compression(done))
+            write_record(invocation, trace_store.records.compression(done))
         elif not quiet:
             invocation.line(_line(done))
 
@@ -202,7 +202,7 @@ def _line(done: CompressionResult) -> str:
 
 def _print_plan(invocation: Invocation, found: CompressionPlan, *, as_json: bool) -> None:
     if as_json:
-        write_record(invocation, records.compression_plan(found))
+        write_record(invocation, trace_store.records.compression_plan(found))
         return
     if not found.runs:
         invocation.line(
@@ -252,7 +252,7 @@ def _print_outcomes(
             plans.append({"target": target, "smallest": smallest})
             rows.append((number(target), "", "", "", f"not possible: {smallest:,} at least"))
             continue
-        plans.append(records.compression_plan(found))
+        plans.append(trace_store.records.compression_plan(found))
         count = sum(len(run.targets) for run in found.runs)
         left = share(found.after, found.before)
         rows.append(
@@ -268,7 +268,10 @@ def _print_outcomes(
 
 def _print_reports(invocation: Invocation, reports: list[SummaryReport], *, as_json: bool) -> None:
     if as_json:
-        write_record(invocation, {"summaries": [records.summary_report(each) for each in reports]})
+        write_record(
+            invocation,
+            {"summaries": [trace_store.records.summary_report(each) for each in reports]},
+        )
         return
     if not reports:
         invocation.line("the context has no summary")
@@ -310,7 +313,7 @@ def expand(
         if quiet:
             return
         if as_json:
-            write_record(invocation, records.expansion(done))
+            write_record(invocation, trace_store.records.expansion(done))
             return
         what = counted(len(done.messages), f"{done.what} message")
         invocation.line(f"{done.result.oid.short()} {safe(what)} shown in full")

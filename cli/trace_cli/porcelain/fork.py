@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
+import trace_store
 from trace_cli.arguments import SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, fit, number, table, terminal_width
-from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _create(
         repo.branches.switch(made.name)
     finish(invocation, repo)
     if as_json:
-        write_record(invocation, records.fork(made))
+        write_record(invocation, trace_store.records.fork(made))
     elif not quiet:
         short = safe(made.name)
         of = f" of {safe(made.parent.removeprefix('refs/heads/'))}" if made.parent else ""
@@ -183,7 +183,7 @@ def _merge(
     done = repo.branches.fork.merge(*names, reason=reason)
     finish(invocation, repo)
     if as_json:
-        write_record(invocation, records.fork_choice(done))
+        write_record(invocation, trace_store.records.fork_choice(done))
     elif not quiet:
         winner, loser = (
             safe(each.removeprefix("refs/heads/")) for each in (done.winner, done.loser)

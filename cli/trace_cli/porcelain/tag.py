@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.branch import tell_deleted
@@ -9,7 +10,6 @@ from trace_cli.porcelain.common import JSON, QUIET, finish, opened, tell_secrets
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
-from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def tag(
             tell_secrets(invocation, made.secrets, repo.guard)
             finish(invocation, repo)
             if as_json:
-                write_record(invocation, records.tag(made))
+                write_record(invocation, trace_store.records.tag(made))
             elif not quiet:
                 invocation.line(f"created tag {safe(made.name)} at {made.target.short()}")
         elif message:
@@ -82,7 +82,7 @@ def tag(
 def _list(invocation: Invocation, found: Sequence[TagEntry], *, as_json: bool) -> None:
     if as_json:
         for each in found:
-            write_record(invocation, records.tag(each))
+            write_record(invocation, trace_store.records.tag(each))
         return
     rows = [
         (safe(each.name), each.target.short(), one_line(each.tag.message, 72) if each.tag else "")

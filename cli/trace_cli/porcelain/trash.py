@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
@@ -10,7 +11,6 @@ from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, date, number, size, table
 from trace_cli.subcommands import Group
 from trace_store.ref_names import BRANCHES
-from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ def _print_listing(
         found = repo.trash.list(expired=expired, **filters)
     if as_json:
         for message in found.messages:
-            write_record(invocation, records.trash_message(message))
+            write_record(invocation, trace_store.records.trash_message(message))
         for ref in found.refs:
-            write_record(invocation, records.trash_ref(ref))
+            write_record(invocation, trace_store.records.trash_ref(ref))
         return
     rows, styles = [], []
     for message in found.messages:
@@ -212,7 +212,7 @@ def restore(
         done = repo.trash.restore(*entries, everything=everything, name=name, ref=branch)
         finish(invocation, repo)
     if as_json:
-        write_record(invocation, records.trash_restored(done))
+        write_record(invocation, trace_store.records.trash_restored(done))
     elif not quiet:
         for each in done.messages.messages if done.messages else ():
             invocation.line(_place(each))
@@ -264,7 +264,7 @@ def empty(
         if not dry_run:
             finish(invocation, repo)
     if as_json:
-        write_record(invocation, records.trash_emptied(report, dry_run=dry_run))
+        write_record(invocation, trace_store.records.trash_emptied(report, dry_run=dry_run))
     elif not quiet:
         _tell_emptied(invocation, report, dry_run)
 

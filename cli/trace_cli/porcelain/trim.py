@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import (
@@ -17,7 +18,6 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, heat_bar, number, share, table
 from trace_store.compression.suggest import PIN
-from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _print_trim(
     if quiet:
         return code
     if as_json:
-        write_record(invocation, records.trim(result))
+        write_record(invocation, trace_store.records.trim(result))
         return code
     rows = [
         (_EXPLAINED[step.reason], number(step.count), f"-{number(step.tokens)}")
@@ -219,7 +219,7 @@ def suggest_command(
                 )
             return
         if as_json:
-            write_record(invocation, records.suggestions(found))
+            write_record(invocation, trace_store.records.suggestions(found))
         elif not quiet:
             _show(invocation, found, most)
 

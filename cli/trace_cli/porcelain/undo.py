@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
@@ -10,7 +11,6 @@ from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, moment, paint
 from trace_store import Repo
 from trace_store.ident import format_time
-from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _step(
         if not dry_run:
             finish(invocation, repo)
         if as_json:
-            write_record(invocation, records.undone(done))
+            write_record(invocation, trace_store.records.undone(done))
         if as_json or quiet:
             return
         when = moment(format_time(done.time))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, opened, recorded
@@ -11,7 +12,6 @@ from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, number, table
 from trace_cli.subcommands import Group
 from trace_store import errors
-from trace_store.repo import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def show(invocation: Invocation, *, revision: str, limit: int | None, as_json: b
     rows: list[tuple[str, ...]] = []
     with opened(invocation) as repo:
         for each in repo.usage(revision, limit=limit):
-            record = records.usage(each)
+            record = trace_store.records.usage(each)
             if as_json:
                 write_record(invocation, record)
             rows.append(_row(record))
