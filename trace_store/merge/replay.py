@@ -28,7 +28,7 @@ from trace_store.merge.inputs import ContextCache, MergePlan
 from trace_store.merge.merge3 import three_way
 from trace_store.merge.merge_commits import MAXIMUM_ATTEMPTS, lost_race
 from trace_store.merge.result import DONE, STOPPED, UP_TO_DATE, Rewrite
-from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, REVERT, Step, add_new_commits
+from trace_store.merge.todo import DROP, EDIT, FIXUP, REVERT, SQUASHING, Step, add_new_commits
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import PICKED, REVERTS, REWRITES, Commit
 from trace_store.objects.content import ObjectCollector
@@ -242,7 +242,9 @@ class Replay:
         """Return True if a rebased commit needs no change: its parent is the tip."""
         parents = self._cache.commit(step.oid).parents
         is_next = replayed.tip == (parents[0] if parents else None)
-        return self._rebases and is_next and step.action not in (*JOINED, EDIT) and not step.message
+        return (
+            self._rebases and is_next and step.action not in (*SQUASHING, EDIT) and not step.message
+        )
 
     def _plan(self, number: int, step: Step, replayed: ReplayedCommits) -> MergePlan:
         """Return the plan of a step."""
@@ -378,7 +380,7 @@ class Replay:
                 (step.oid, replayed.append(self._reverting(step, operations, replayed)))
             )
             return
-        if step.action in JOINED and self._squash(step, old, operations, replayed):
+        if step.action in SQUASHING and self._squash(step, old, operations, replayed):
             return
         parent = () if replayed.tip is None else (replayed.tip,)
         made = Commit(
