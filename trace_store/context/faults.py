@@ -188,7 +188,7 @@ class WorkingCopy:
     count: int = 0
     images: ImageLimits = ANTHROPIC_IMAGES
 
-    def find(
+    def report(
         self,
         code: str,
         item: WorkingMessage | None,
