@@ -105,7 +105,7 @@ def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[VersionHolders
 
 
 def whohas_text(contexts: ContextCompiler, text: str) -> list[VersionHolders]:
-    """Return the versions that contain a text, in any case, as `whohas_content` does; missing content never matches.
+    """Return the versions that contain a text, ignoring case, as `whohas_content` does; missing content never matches.
 
     Raises:
         InvalidInputError: the text is empty.

@@ -111,7 +111,7 @@ class Compression:
     def apply(
         self, suggestions: Sequence[Suggestion], *, message: str = "", ref: str = ""
     ) -> CommitResult:
-        """Carry out suggestions in one commit; raises as `compression.suggest.apply`."""
+        """Apply suggestions in one commit; raises as `compression.suggest.apply`."""
         return compression.suggest.apply(
             *(self._on(ref, writes=True), suggestions),
             author=self._handle.author,
