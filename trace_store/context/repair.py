@@ -113,10 +113,10 @@ def repair_context(
         if name not in PROVIDERS:
             known = ", ".join(PROVIDERS)
             raise InvalidInputError(f"unknown provider {name[:40]!r}; expected one of {known}")
-    providers_to_suit = tuple(providers) or PROVIDERS
+    chosen_providers = tuple(providers) or PROVIDERS
     work = WorkingCopy(
         [WorkingMessage.of(message, at) for at, message in enumerate(messages)],
-        frozenset(providers_to_suit),
+        frozenset(chosen_providers),
     )
     _repair_parts(work)
     for _ in range(MAXIMUM_ROUNDS):
@@ -143,7 +143,7 @@ def _fix_start(work: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, 
     """
     for _ in range(3):
         rendered = {
-            name: render(name, work.items, tools).repairs for name in sorted(work.providers_to_suit)
+            name: render(name, work.items, tools).repairs for name in sorted(work.chosen_providers)
         }
         refusing: dict[str, list[str]] = {}
         first: dict[str, int | None] = {}
@@ -169,7 +169,7 @@ def _fix_start(work: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, 
     # Strict rendering raises if a renderer still refuses the context.
     return {
         name: render(name, work.items, tools, strict=True).repairs
-        for name in sorted(work.providers_to_suit)
+        for name in sorted(work.chosen_providers)
     }
 
 
@@ -237,7 +237,7 @@ def _extend_copy(
     copies: dict[int, int],
     start: int,
     step: int,
-    may: Callable[[WorkingMessage], bool],
+    is_allowed: Callable[[WorkingMessage], bool],
 ) -> None:
     """Extend a copy in one direction as long as messages equal those around the original."""
     original, at = copies[start], start
@@ -248,7 +248,7 @@ def _extend_copy(
         if not (original >= 0 and at < len(items)) or at in copies:
             return
         here, there = items[at], items[original]
-        if here.ghost or there.ghost or not may(here) or _content(here) != _content(there):
+        if here.ghost or there.ghost or not is_allowed(here) or _content(here) != _content(there):
             return
         copies[at] = original
 
@@ -283,12 +283,12 @@ def _complete_pairs(work: WorkingCopy) -> None:
     for fault in faults:
         at, index = fault.place
         # Without the end, which says what a renderer does.
-        wrong = fault.detail.rpartition("; ")[0]
+        problem = fault.detail.rpartition("; ")[0]
         part = items[at].parts[index]
         if fault.code == ORPHAN_CALL and isinstance(part, ToolCall):
-            if work.report(fault.code, items[at], wrong, "an error result added"):
+            if work.report(fault.code, items[at], problem, "an error result added"):
                 unanswered.setdefault(at, []).append(part.id)
-        elif work.report(fault.code, items[at], wrong, "left out"):
+        elif work.report(fault.code, items[at], problem, "left out"):
             left_out.setdefault(at, set()).add(index)
     behind: dict[int, list[WorkingMessage]] = {}
     for at, ids in sorted(unanswered.items()):
@@ -343,7 +343,7 @@ def _move_results(work: WorkingCopy) -> None:
     items = work.items
     result_of, _ = pair(items)
     call_of = {result: call for call, result in result_of.items()}
-    going: dict[int, dict[int, Place]] = {}
+    destinations: dict[int, dict[int, Place]] = {}
     for (at, index), end in standing(items, result_of).apart:
         part = items[at].parts[index]
         id_ = part.call_id if isinstance(part, ToolResult) else ""
@@ -354,36 +354,36 @@ def _move_results(work: WorkingCopy) -> None:
         )
         detail = f"the result of call {id_!r} {wrong}"
         if work.report(MOVED_RESULT, items[at], detail, "moved to its call"):
-            going.setdefault(at, {})[index] = end
-    arriving: Arrivals = {}
-    for at, ends in going.items():
+            destinations.setdefault(at, {})[index] = end
+    arrivals: Arrivals = {}
+    for at, ends in destinations.items():
         for index, end in ends.items():
-            arriving.setdefault(end, []).append((call_of[at, index], (at, index)))
-    for results in arriving.values():
+            arrivals.setdefault(end, []).append((call_of[at, index], (at, index)))
+    for results in arrivals.values():
         results.sort()
-    _apply_moves(work, going, arriving)
+    _apply_moves(work, destinations, arrivals)
 
 
 def _apply_moves(
-    work: WorkingCopy, going: Mapping[int, Mapping[int, Place]], arriving: Arrivals
+    work: WorkingCopy, destinations: Mapping[int, Mapping[int, Place]], arrivals: Arrivals
 ) -> None:
     items = work.items
-    whole = {at for at, ends in going.items() if _moves_whole(items, at, ends)}
-    inside = {end for end in arriving if _is_answered_inside(items[end[0]], end[1])}
+    whole = {at for at, ends in destinations.items() if _moves_whole(items, at, ends)}
+    inside = {end for end in arrivals if _is_answered_inside(items[end[0]], end[1])}
     behind: dict[int, list[WorkingMessage]] = {}
-    for end in sorted(arriving.keys() - inside):
-        for _, (at, index) in arriving[end]:
+    for end in sorted(arrivals.keys() - inside):
+        for _, (at, index) in arrivals[end]:
             if at not in whole:
                 moved = WorkingMessage.new("tool", [items[at].parts[index]])
                 behind.setdefault(end[0], []).append(moved)
             elif index == 0:
                 behind.setdefault(end[0], []).append(items[at])
     # Looked up before any message changes.
-    answers = {end: [items[at].parts[index] for _, (at, index) in arriving[end]] for end in inside}
-    for at in (going.keys() - whole) | {at for at, _ in inside}:
+    answers = {end: [items[at].parts[index] for _, (at, index) in arrivals[end]] for end in inside}
+    for at in (destinations.keys() - whole) | {at for at, _ in inside}:
         parts: list[Part] = []
         for index, part in enumerate(items[at].parts):
-            if index not in going.get(at, ()):
+            if index not in destinations.get(at, ()):
                 parts.append(part)
             parts += answers.get((at, index), ())
         items[at].reword(parts)

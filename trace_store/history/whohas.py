@@ -87,7 +87,7 @@ class VersionHolders:
         return message_line(stored, self._contexts.store.objects.read, width)
 
     def snippet(self) -> Snippet | None:
-        """Return what stands around the text that was searched for; None if it is in data beside the message's text."""
+        """Return a snippet around the text that was searched for; None if it is in data beside the message's text."""
         read = self._contexts.store.objects.read
         return context.snippet.snippet_in(self._parts(), self.text, read) if self.text else None
 

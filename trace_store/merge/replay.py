@@ -372,7 +372,9 @@ class Replay:
         grows = bool(operations) and all(map(_keeps_order, operations))
         replayed.last_original = step.oid if grows and ops.added_by(old) else None
         reverts = step.action == REVERT
-        if not operations and (old.operations or reverts):  # resolved to nothing, or there already
+        if not operations and (
+            old.operations or reverts
+        ):  # resolved to nothing, or already present
             (self._dropped if plan.settled else self._there).append(step.oid)
             return
         if reverts:

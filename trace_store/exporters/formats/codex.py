@@ -278,7 +278,7 @@ class _Records:
             yield from (_record(draft.time, "response_item", item) for item in items)
             if draft.role == USER and not draft.kind and not draft.name:
                 self._turn = ""
-                yield from self._asked(draft)
+                yield from self._user_event(draft)
 
     def _header(self, time: int) -> Record:
         facts = self._facts
@@ -300,7 +300,7 @@ class _Records:
             return
         model = next((draft.model for draft in block if draft.model), "")
         if model:
-            yield self._context(block[0], model)
+            yield self._turn_context(block[0], model)
         history = [item for draft in block for item in _items(draft, self._text_calls)]
         payload = {"message": "", "replacement_history": history}
         yield _record(block[0].time, "compacted", payload)
@@ -309,16 +309,16 @@ class _Records:
 
     def _answer(self, draft: DraftMessage) -> Iterator[Record]:
         if self._open or draft.model != self._model or not self._turn:
-            yield self._context(draft, draft.model)
+            yield self._turn_context(draft, draft.model)
         for item in _items(draft, self._text_calls):
             yield from _events(draft.time, item)
             yield _record(draft.time, "response_item", item)
         self._open = True
         if draft.usage is not None:
-            yield self._count(draft.time, draft.usage)
+            yield self._usage_event(draft.time, draft.usage)
             self._open = False
 
-    def _context(self, draft: DraftMessage, model: str) -> Record:
+    def _turn_context(self, draft: DraftMessage, model: str) -> Record:
         where = coerce.place(self._session.turns[draft.turn])
         self._turn = self._turn or coerce.timed_uuid(draft.time, self._facts.session, where)
         self._model = model
@@ -333,13 +333,13 @@ class _Records:
         }
         return _record(draft.time, "turn_context", payload)
 
-    def _asked(self, draft: DraftMessage) -> Iterator[Record]:
+    def _user_event(self, draft: DraftMessage) -> Iterator[Record]:
         texts = [part.text for part in draft.parts if isinstance(part, Text)]
         images = [_data_url(part) for part in draft.parts if isinstance(part, Image)]
         payload = {"type": "user_message", "message": "\n".join(texts), "images": images}
         yield _record(draft.time, "event_msg", {**payload, "local_images": [], "text_elements": []})
 
-    def _count(self, time: int, usage: Usage) -> Record:
+    def _usage_event(self, time: int, usage: Usage) -> Record:
         last = _usage_of(usage)
         self._totals = {name: self._totals.get(name, 0) + count for name, count in last.items()}
         info = {
