@@ -1,7 +1,6 @@
 """Walks over the commit graph.
 
-Rule: pure functions over `parents(oid)`. They do not recurse, so a history can have any depth, and they visit only what
-the answer needs.
+Rule: pure functions over `parents(oid)`. They do not recurse, so a history can have any depth.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ def ancestors(starts: Iterable[ObjectId], parents: ParentsOf) -> Iterator[Object
     level = list(dict.fromkeys(starts))
     seen = set(level)
     while level:
-        below: list[ObjectId] = []
+        next_level: list[ObjectId] = []
         for oid in level:
             yield oid
             for parent in parents(oid):
                 if parent not in seen:
                     seen.add(parent)
-                    below.append(parent)
-        level = below
+                    next_level.append(parent)
+        level = next_level
 
 
 def is_ancestor(candidate: ObjectId, descendant: ObjectId, parents: ParentsOf) -> bool:
@@ -115,7 +114,7 @@ class TopologicalQueue:
         return len(self._waiting)
 
     def push(self, entry: Any) -> None:
-        """Add an entry. Entries of the same time come out in the order they were added."""
+        """Add an entry. With times, entries of the same time come out in the order they were added."""
         if self._time_of is None:
             self._waiting.append(entry)
         else:

@@ -1,4 +1,4 @@
-"""Object ids, the BLAKE3-256 hash of an object's bytes, and checks of them.
+"""Object ids (BLAKE3-256 hashes of object bytes), and checks of ids, sizes and hashes.
 
 Rule: only this module hashes. BLAKE3 is specified at https://github.com/BLAKE3-team/BLAKE3-specs; the 32-byte default
 output is used everywhere.

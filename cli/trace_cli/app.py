@@ -346,8 +346,9 @@ def _argument(item: Argument) -> tuple[Any, Any]:
     if item.choices:
         known = typer.Argument(metavar=item.metavar, help=f"{item.help}.")
         return Annotated[_choice(item.choices), known], inspect.Parameter.empty
+    repeats = item.count in (ANY, SOME) and not item.metavar.endswith("...")
     settings = typer.Argument(
-        metavar=item.metavar,
+        metavar=f"{item.metavar}..." if repeats and " " not in item.metavar else item.metavar,
         help=f"{item.help}.",
         show_default=bool(item.default),
         autocompletion=_completing(item.completes),

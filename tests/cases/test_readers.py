@@ -299,7 +299,7 @@ def test_where_nothing_is_found_other_folders_are_named(repository: Trace, tmp_p
     outcome = repository("import", "--all", environment=environment)
     assert outcome.code == 4
     assert f"looked in {tmp_path}/claude" in outcome.err
-    assert "there are sessions of /elsewhere/app" in outcome.err
+    assert "sessions exist for /elsewhere/app" in outcome.err
 
 
 @pytest.mark.parametrize("growth", [[], [1], [2, 3, 5]])

@@ -39,7 +39,7 @@ def test_there_and_back(filled: Run) -> None:
     again = filled("-C", "other", "bundle", "import", "../a.bundle")
     assert again.lines == [
         "main: unchanged",
-        "../a.bundle: 1 ref, 2 objects, all of them here already",
+        "../a.bundle: 1 ref, 2 objects, all of them already present",
     ]
     assert filled("-C", "other", "bundle", "import", "../a.bundle", "-q").out == b""
 

@@ -83,7 +83,7 @@ def test_a_rebase_whose_branch_went_elsewhere_is_only_given_up(apart: Run, trace
     assert trace("rebase", "side").code == 3
     apart("update-ref", "refs/heads/main", "side")
     for words in (["resolve"], ["rebase", "--continue"]):
-        assert "was moved away since the rebase began" in trace(*words).err
+        assert "no longer contains the tip that is being rebased" in trace(*words).err
     apart("rebase", "--abort")
 
 

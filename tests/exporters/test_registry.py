@@ -111,8 +111,8 @@ def test_losses_are_counted_by_word_and_detail() -> None:
     losses.add("image")
     losses.add("image", "too large")
     losses.add("priority", count=0)
-    assert losses.found() == (Loss("image", 1), Loss("image", 3, "too large"))
-    assert [str(each) for each in losses.found()] == ["1 image", "3 images (too large)"]
+    assert losses.all() == (Loss("image", 1), Loss("image", 3, "too large"))
+    assert [str(each) for each in losses.all()] == ["1 image", "3 images (too large)"]
     assert str(Loss("priority", 2000)) == "2,000 priorities"
 
 

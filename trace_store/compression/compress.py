@@ -106,7 +106,7 @@ class CompressionPlan:
         target: the maximum tokens of the context; None accepts any size.
         before: tokens of the context now.
         after: the maximum tokens of the context afterwards.
-        smallest: the smallest target that can be reached.
+        smallest: the smallest target that keeps the same messages; a smaller one may keep fewer recent messages.
         runs: the runs to replace.
         kept: the number of kept messages of the range, by reason.
     """

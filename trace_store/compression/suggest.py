@@ -398,7 +398,7 @@ def apply(
         store,
         draft,
         author=author,
-        message=message or f"suggestions: {len(chosen)} carried out, {saved:,} tokens saved",
+        message=message or f"suggestions: {len(chosen)} applied, {saved:,} tokens saved",
         onto=context.commit,
     )
 

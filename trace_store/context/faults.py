@@ -174,7 +174,7 @@ class WorkingCopy:
 
     Attributes:
         items: the current context.
-        providers_to_suit: the providers that it must be valid for.
+        chosen_providers: the providers that it must be valid for.
         removed: messages that were removed.
         faults: the faults, in the order of detection.
         count: number of repairs.
@@ -182,13 +182,13 @@ class WorkingCopy:
     """
 
     items: list[WorkingMessage]
-    providers_to_suit: frozenset[str]
+    chosen_providers: frozenset[str]
     removed: list[WorkingMessage] = field(default_factory=list)
     faults: dict[Fault, None] = field(default_factory=dict)
     count: int = 0
     images: ImageLimits = ANTHROPIC_IMAGES
 
-    def find(
+    def report(
         self,
         code: str,
         item: WorkingMessage | None,
@@ -200,7 +200,7 @@ class WorkingCopy:
 
         The same fault of a message is recorded once; faults of messages that a repair created are not recorded.
         """
-        if not self.providers_to_suit.intersection(providers):
+        if not self.chosen_providers.intersection(providers):
             return False
         self.count += 1
         refusing = tuple(name for name in PROVIDERS if name in providers)

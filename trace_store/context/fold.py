@@ -524,7 +524,7 @@ def _add(state: Fold, operation: Operation, position: _CommitPosition) -> None:
 
 def _insert_entries(state: Fold, operation: Operation, position: _CommitPosition, at: int) -> None:
     for entry in position.entries(operation):
-        if entry.address not in state:  # an earlier merge may have carried it here already
+        if entry.address not in state:  # an earlier merge may already have carried it here
             state._insert(entry, at)
             at += 1
 

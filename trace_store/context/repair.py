@@ -1,7 +1,7 @@
 """Repair of contexts: a series of steps, until every provider accepts the result.
 
-`providers.validity` decides which result belongs to which call, and where, as for every renderer. A repaired part
-equals what the renderers would send, so a repair does not change requests.
+`providers.validity` decides which result belongs to which call, and where it must stand; all renderers use it. A
+repaired part equals what the renderers would send, so a repair does not change requests.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ NOTHING_LEFT = "[Nothing of this conversation was recorded.]"
 MAXIMUM_ROUNDS = 8
 """One step may cause or fix the fault of another; usually two rounds suffice."""
 NOT_RECORDED = "[The result of this call was not recorded.]"
-TWICE = "it contains the same text twice"
+REPEATED_TEXT = "it contains the same text twice"
 MAXIMUM_ID_CHARACTERS = 200
 
 Arrivals = dict[Place, list[tuple[Place, Place]]]
-"""Results by the part that they move behind, each with its call, whose order they keep."""
+"""By the part that they move behind: the results, as (call, result) in the order of the calls."""
 
 LEFT_OUT = "left out"
 
@@ -113,37 +113,37 @@ def repair_context(
         if name not in PROVIDERS:
             known = ", ".join(PROVIDERS)
             raise InvalidInputError(f"unknown provider {name[:40]!r}; expected one of {known}")
-    providers_to_suit = tuple(providers) or PROVIDERS
-    copy = WorkingCopy(
+    chosen_providers = tuple(providers) or PROVIDERS
+    work = WorkingCopy(
         [WorkingMessage.of(message, at) for at, message in enumerate(messages)],
-        frozenset(providers_to_suit),
+        frozenset(chosen_providers),
     )
-    _repair_parts(copy)
+    _repair_parts(work)
     for _ in range(MAXIMUM_ROUNDS):
-        before = copy.count
-        _remove_duplicates(copy)
-        _complete_pairs(copy)
-        _move_results(copy)
-        _rename_reused_ids(copy)
-        _convert_tool_messages(copy)
-        _trim_cut_turns(copy)
-        _remove_empty(copy)
-        if copy.count == before:
+        before = work.count
+        _remove_duplicates(work)
+        _complete_pairs(work)
+        _move_results(work)
+        _rename_reused_ids(work)
+        _convert_tool_messages(work)
+        _trim_cut_turns(work)
+        _remove_empty(work)
+        if work.count == before:
             break
-    rendered = _fix_start(copy, tools)
+    rendered = _fix_start(work, tools)
     # Faults of the whole context come last; those of one message stay in the order of the steps.
-    faults = sorted(copy.faults, key=lambda found: len(messages) if found.at is None else found.at)
-    return RepairedContext(tuple(faults), tuple(copy.items), tuple(copy.removed), rendered)
+    faults = sorted(work.faults, key=lambda found: len(messages) if found.at is None else found.at)
+    return RepairedContext(tuple(faults), tuple(work.items), tuple(work.removed), rendered)
 
 
-def _fix_start(copy: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, tuple[Repair, ...]]:
+def _fix_start(work: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, tuple[Repair, ...]]:
     """Make the user speak first, and add a message if none is left; return the renderers' adaptations.
 
     The renderers decide, since it depends on what they leave out.
     """
     for _ in range(3):
         rendered = {
-            name: render(name, copy.items, tools).repairs for name in sorted(copy.providers_to_suit)
+            name: render(name, work.items, tools).repairs for name in sorted(work.chosen_providers)
         }
         refusing: dict[str, list[str]] = {}
         first: dict[str, int | None] = {}
@@ -156,20 +156,20 @@ def _fix_start(copy: WorkingCopy, tools: Sequence[dict[str, Any]]) -> dict[str, 
             return rendered
         if NO_MESSAGES in refusing:
             detail, done = "no message is left to send", "a user note added"
-            copy.find(NO_MESSAGES, None, detail, done, refusing[NO_MESSAGES])
-            copy.items.append(WorkingMessage.new("user", [Text(NOTHING_LEFT)]))
+            work.report(NO_MESSAGES, None, detail, done, refusing[NO_MESSAGES])
+            work.items.append(WorkingMessage.new("user", [Text(NOTHING_LEFT)]))
         elif LEADING_ASSISTANT in refusing:
             at = first[LEADING_ASSISTANT]
-            item = None if at is None else copy.items[at]
+            item = None if at is None else work.items[at]
             detail = "the conversation begins with the assistant"
             done = "a user note added before it"
-            copy.find(LEADING_ASSISTANT, item, detail, done, refusing[LEADING_ASSISTANT])
-            front = (i for i, each in enumerate(copy.items) if not _is_system(each))
-            copy.items.insert(next(front, 0), WorkingMessage.new("user", [Text(BEGINNING)]))
+            work.report(LEADING_ASSISTANT, item, detail, done, refusing[LEADING_ASSISTANT])
+            front = (i for i, each in enumerate(work.items) if not _is_system(each))
+            work.items.insert(next(front, 0), WorkingMessage.new("user", [Text(BEGINNING)]))
     # Strict rendering raises if a renderer still refuses the context.
     return {
-        name: render(name, copy.items, tools, strict=True).repairs
-        for name in sorted(copy.providers_to_suit)
+        name: render(name, work.items, tools, strict=True).repairs
+        for name in sorted(work.chosen_providers)
     }
 
 
@@ -177,35 +177,35 @@ def _is_system(item: WorkingMessage) -> bool:
     return item.role in SYSTEM_ROLES
 
 
-def _remove_duplicates(copy: WorkingCopy) -> None:
+def _remove_duplicates(work: WorkingCopy) -> None:
     """Remove messages that were copied when a part of the session was recorded twice.
 
     An assistant message is a copy if an earlier one has the same provider id and all its content; so are equal messages
-    right before and equal results right after it. Within a message, equal parts are copies.
+    right before and equal results right after it. Within a message, equal calls are copies, and equal texts of Claude.
     """
-    items = copy.items
+    items = work.items
     for item in items:
         if item.role == "assistant" and not item.ghost:
-            _remove_repeated_parts(copy, item)
+            _remove_repeated_parts(work, item)
     first_of = _find_copies(items)
     gone: list[WorkingMessage] = []
     for at in sorted(first_of):
         detail = f"it is a copy of {_name(items[first_of[at]])}"
-        if copy.find(DUPLICATE_MESSAGE, items[at], detail, "taken out", IDS_ONCE):
+        if work.report(DUPLICATE_MESSAGE, items[at], detail, "removed", IDS_ONCE):
             gone.append(items[at])
-    copy.remove(gone)
+    work.remove(gone)
 
 
-def _remove_repeated_parts(copy: WorkingCopy, item: WorkingMessage) -> None:
+def _remove_repeated_parts(work: WorkingCopy, item: WorkingMessage) -> None:
     kept: list[Part] = []
     seen: set[Part] = set()
     for part in item.parts:
-        # Call ids are unique. A message of Claude comes in one piece, so it never has the same text twice; those of
-        # other models may be joined from several.
-        own = item.id and maker(item.model) == "anthropic"
-        bound = isinstance(part, ToolCall) or (own and isinstance(part, Text))
-        detail = f"it holds call {part.id!r} twice" if isinstance(part, ToolCall) else TWICE
-        if not (bound and part in seen) or not copy.find(
+        # Call ids are unique. Claude never sends the same text twice in one message, but a message of another model
+        # may be joined from several.
+        from_claude = item.id and maker(item.model) == "anthropic"
+        is_unique = isinstance(part, ToolCall) or (from_claude and isinstance(part, Text))
+        detail = f"it holds call {part.id!r} twice" if isinstance(part, ToolCall) else REPEATED_TEXT
+        if not (is_unique and part in seen) or not work.report(
             DUPLICATE_MESSAGE, item, detail, "left out once", IDS_ONCE
         ):
             kept.append(part)
@@ -237,7 +237,7 @@ def _extend_copy(
     copies: dict[int, int],
     start: int,
     step: int,
-    may: Callable[[WorkingMessage], bool],
+    is_allowed: Callable[[WorkingMessage], bool],
 ) -> None:
     """Extend a copy in one direction as long as messages equal those around the original."""
     original, at = copies[start], start
@@ -248,7 +248,7 @@ def _extend_copy(
         if not (original >= 0 and at < len(items)) or at in copies:
             return
         here, there = items[at], items[original]
-        if here.ghost or there.ghost or not may(here) or _content(here) != _content(there):
+        if here.ghost or there.ghost or not is_allowed(here) or _content(here) != _content(there):
             return
         copies[at] = original
 
@@ -273,21 +273,22 @@ def _name(item: WorkingMessage) -> str:
     return str(item.address)
 
 
-def _complete_pairs(copy: WorkingCopy) -> None:
+def _complete_pairs(work: WorkingCopy) -> None:
     """Make sure that every call has one result, and every result a call."""
-    items = copy.items
+    items = work.items
     result_of, faults = pair(items)
     ends = standing(items, result_of).ends
     left_out: dict[int, set[int]] = {}
     unanswered: dict[int, list[str]] = {}
     for fault in faults:
         at, index = fault.place
-        wrong = fault.detail.rpartition("; ")[0]
+        # Without the end, which says what a renderer does.
+        problem = fault.detail.rpartition("; ")[0]
         part = items[at].parts[index]
         if fault.code == ORPHAN_CALL and isinstance(part, ToolCall):
-            if copy.find(fault.code, items[at], wrong, "an error result added"):
+            if work.report(fault.code, items[at], problem, "an error result added"):
                 unanswered.setdefault(at, []).append(part.id)
-        elif copy.find(fault.code, items[at], wrong, "left out"):
+        elif work.report(fault.code, items[at], problem, "left out"):
             left_out.setdefault(at, set()).add(index)
     behind: dict[int, list[WorkingMessage]] = {}
     for at, ids in sorted(unanswered.items()):
@@ -295,12 +296,12 @@ def _complete_pairs(copy: WorkingCopy) -> None:
         behind.setdefault(ends[at], []).append(WorkingMessage.new("tool", results))
     for at, indexes in left_out.items():
         items[at].reword(p for i, p in enumerate(items[at].parts) if i not in indexes)
-    copy.insert(behind)
+    work.insert(behind)
 
 
-def _rename_reused_ids(copy: WorkingCopy) -> None:
+def _rename_reused_ids(work: WorkingCopy) -> None:
     """Give a call with a reused id, and its result, another id."""
-    items = copy.items
+    items = work.items
     result_of, _ = pair(items)
     taken = {part.id for item in items for part in item.parts if isinstance(part, ToolCall)}
     used: set[str] = set()
@@ -314,7 +315,7 @@ def _rename_reused_ids(copy: WorkingCopy) -> None:
                 new = _unused_id(id_, taken)
                 detail = f"the id {id_!r} was already used by an earlier call"
                 done = f"call and result renamed to {new!r}"
-                if copy.find(REUSED_CALL_ID, item, detail, done, ANTHROPIC):
+                if work.report(REUSED_CALL_ID, item, detail, done, ANTHROPIC):
                     id_ = new
                     renamed = ToolCall(id_, part.name, part.arguments, part.format)
                     _set_part(item, index, renamed)
@@ -337,12 +338,12 @@ def _set_part(item: WorkingMessage, index: int, part: Part) -> None:
     item.reword([*item.parts[:index], part, *item.parts[index + 1 :]])
 
 
-def _move_results(copy: WorkingCopy) -> None:
+def _move_results(work: WorkingCopy) -> None:
     """Move every result directly behind the turn with its call."""
-    items = copy.items
+    items = work.items
     result_of, _ = pair(items)
     call_of = {result: call for call, result in result_of.items()}
-    going: dict[int, dict[int, Place]] = {}
+    destinations: dict[int, dict[int, Place]] = {}
     for (at, index), end in standing(items, result_of).apart:
         part = items[at].parts[index]
         id_ = part.call_id if isinstance(part, ToolResult) else ""
@@ -352,43 +353,43 @@ def _move_results(copy: WorkingCopy) -> None:
             else "is separated from its call"
         )
         detail = f"the result of call {id_!r} {wrong}"
-        if copy.find(MOVED_RESULT, items[at], detail, "moved to its call"):
-            going.setdefault(at, {})[index] = end
-    arriving: Arrivals = {}
-    for at, ends in going.items():
+        if work.report(MOVED_RESULT, items[at], detail, "moved to its call"):
+            destinations.setdefault(at, {})[index] = end
+    arrivals: Arrivals = {}
+    for at, ends in destinations.items():
         for index, end in ends.items():
-            arriving.setdefault(end, []).append((call_of[at, index], (at, index)))
-    for results in arriving.values():
+            arrivals.setdefault(end, []).append((call_of[at, index], (at, index)))
+    for results in arrivals.values():
         results.sort()
-    _apply_moves(copy, going, arriving)
+    _apply_moves(work, destinations, arrivals)
 
 
 def _apply_moves(
-    copy: WorkingCopy, going: Mapping[int, Mapping[int, Place]], arriving: Arrivals
+    work: WorkingCopy, destinations: Mapping[int, Mapping[int, Place]], arrivals: Arrivals
 ) -> None:
-    items = copy.items
-    whole = {at for at, ends in going.items() if _moves_whole(items, at, ends)}
-    inside = {end for end in arriving if _is_answered_inside(items[end[0]], end[1])}
+    items = work.items
+    whole = {at for at, ends in destinations.items() if _moves_whole(items, at, ends)}
+    inside = {end for end in arrivals if _is_answered_inside(items[end[0]], end[1])}
     behind: dict[int, list[WorkingMessage]] = {}
-    for end in sorted(arriving.keys() - inside):
-        for _, (at, index) in arriving[end]:
+    for end in sorted(arrivals.keys() - inside):
+        for _, (at, index) in arrivals[end]:
             if at not in whole:
                 moved = WorkingMessage.new("tool", [items[at].parts[index]])
                 behind.setdefault(end[0], []).append(moved)
             elif index == 0:
                 behind.setdefault(end[0], []).append(items[at])
     # Looked up before any message changes.
-    answers = {end: [items[at].parts[index] for _, (at, index) in arriving[end]] for end in inside}
-    for at in (going.keys() - whole) | {at for at, _ in inside}:
+    answers = {end: [items[at].parts[index] for _, (at, index) in arrivals[end]] for end in inside}
+    for at in (destinations.keys() - whole) | {at for at, _ in inside}:
         parts: list[Part] = []
         for index, part in enumerate(items[at].parts):
-            if index not in going.get(at, ()):
+            if index not in destinations.get(at, ()):
                 parts.append(part)
             parts += answers.get((at, index), ())
         items[at].reword(parts)
     for at in whole:
         items[at].moved = True
-    copy.insert(behind, {id(items[at]) for at in whole})
+    work.insert(behind, {id(items[at]) for at in whole})
 
 
 def _moves_whole(items: list[WorkingMessage], at: int, ends: Mapping[int, Place]) -> bool:
@@ -402,34 +403,34 @@ def _moves_whole(items: list[WorkingMessage], at: int, ends: Mapping[int, Place]
 
 
 def _is_answered_inside(item: WorkingMessage, index: int) -> bool:
-    """Return True if a result follows a part in its message, so others must go inside."""
+    """Return True if a result follows a part in its message; moved results must then go inside, too."""
     return any(isinstance(part, ToolResult) for part in item.parts[index + 1 :])
 
 
-def _convert_tool_messages(copy: WorkingCopy) -> None:
+def _convert_tool_messages(work: WorkingCopy) -> None:
     """Turn tool messages without a result into user messages, as every renderer does."""
-    for at, item in enumerate(copy.items):
+    for at, item in enumerate(work.items):
         if item.role != "tool" or item.ghost or item.says_nothing:
             continue
         if any(isinstance(part, ToolResult) for part in item.parts):
             continue
         detail = "a tool message is not the result of a call"
-        if copy.find(TOOL_WITHOUT_CALL, item, detail, "changed to a user message"):
-            copy.items[at] = WorkingMessage.new("user", item.parts, replaces=item)
+        if work.report(TOOL_WITHOUT_CALL, item, detail, "changed to a user message"):
+            work.items[at] = WorkingMessage.new("user", item.parts, replaces=item)
 
 
-def _trim_cut_turns(copy: WorkingCopy) -> None:
+def _trim_cut_turns(work: WorkingCopy) -> None:
     """Remove Claude's reasoning at the end of a turn; other models may end a turn with it."""
     turn: list[WorkingMessage] = []
-    for item in [*copy.items, None]:
+    for item in [*work.items, None]:
         if item is not None and item.role == "assistant":
             turn.append(item)
         elif item is None or not item.says_nothing:
-            _end_turn(copy, turn)
+            _end_turn(work, turn)
             turn = []
 
 
-def _end_turn(copy: WorkingCopy, turn: list[WorkingMessage]) -> None:
+def _end_turn(work: WorkingCopy, turn: list[WorkingMessage]) -> None:
     for item in reversed(turn):
         if item.ghost:
             return
@@ -439,7 +440,7 @@ def _end_turn(copy: WorkingCopy, turn: list[WorkingMessage]) -> None:
         if len(kept) < len(item.parts):
             detail = "nothing follows the reasoning in its turn"
             done = "reasoning left out"
-            if maker(item.model) != "anthropic" or not copy.find(
+            if maker(item.model) != "anthropic" or not work.report(
                 CUT_TURN, item, detail, done, ANTHROPIC
             ):
                 return
@@ -457,50 +458,50 @@ def _is_reasoning(part: Part) -> bool:
     return block is not None and block["type"] in THINKING
 
 
-def _remove_empty(copy: WorkingCopy) -> None:
+def _remove_empty(work: WorkingCopy) -> None:
     """Remove empty messages; those that a repair emptied are no additional fault."""
     gone: list[WorkingMessage] = []
-    for item in copy.items:
+    for item in work.items:
         if item.ghost or not item.says_nothing:
             continue
         emptied = item.is_new or item.reworded
         detail = f"a message of role {item.role} is empty"
-        if emptied or copy.find(EMPTY_MESSAGE, item, detail, "taken out"):
+        if emptied or work.report(EMPTY_MESSAGE, item, detail, "removed"):
             gone.append(item)
-    copy.remove(gone)
+    work.remove(gone)
 
 
-def _repair_parts(copy: WorkingCopy) -> None:
+def _repair_parts(work: WorkingCopy) -> None:
     """Repair all messages part by part."""
-    copy.images = anthropic_images(copy.items)
-    for item in copy.items:
+    work.images = anthropic_images(work.items)
+    for item in work.items:
         if not (item.ghost or item.says_nothing):
             before: Sequence[Part | None] = (None, *item.parts)
             pairs = zip(before, item.parts, strict=False)
             item.reword(
-                [new for last, part in pairs for new in _repair_part(copy, item, part, last)]
+                [new for last, part in pairs for new in _repair_part(work, item, part, last)]
             )
 
 
 def _repair_part(
-    copy: WorkingCopy, item: WorkingMessage, part: Part, before: Part | None
+    work: WorkingCopy, item: WorkingMessage, part: Part, before: Part | None
 ) -> Iterator[Part]:
     """Yield the replacement of a part: the part itself if it is valid, nothing if it is left out."""
     if isinstance(part, Text):
         if _carries_signature(item, part, before):
             yield part
         else:
-            yield from _text(copy, item, part)
+            yield from _text(work, item, part)
     elif isinstance(part, ToolResult):
-        yield _result(copy, item, part)
+        yield _result(work, item, part)
     elif isinstance(part, ToolCall):
-        yield _call(copy, item, part)
+        yield _call(work, item, part)
     elif isinstance(part, Image):
-        yield from _image(copy, item, part)
+        yield from _image(work, item, part)
     elif isinstance(part, Reasoning):
-        yield from _reasoning(copy, item, part)
+        yield from _reasoning(work, item, part)
     elif isinstance(part, Opaque):
-        yield from _opaque(copy, item, part)
+        yield from _opaque(work, item, part)
     else:
         yield part
 
@@ -516,51 +517,51 @@ def _carries_signature(item: WorkingMessage, part: Text, before: Part | None) ->
     )
 
 
-def _text(copy: WorkingCopy, item: WorkingMessage, part: Text) -> Iterator[Text]:
+def _text(work: WorkingCopy, item: WorkingMessage, part: Text) -> Iterator[Text]:
     if not part.text:
-        if not copy.find(BLANK_TEXT, item, "a text is empty", LEFT_OUT):
+        if not work.report(BLANK_TEXT, item, "a text is empty", LEFT_OUT):
             yield part
     elif not part.text.strip():
-        if not copy.find(BLANK_TEXT, item, "a text is only white space", LEFT_OUT, ANTHROPIC):
+        if not work.report(BLANK_TEXT, item, "a text is only white space", LEFT_OUT, ANTHROPIC):
             yield part
     else:
-        text = _replace_surrogates(copy, item, part.text)
+        text = _replace_surrogates(work, item, part.text)
         yield part if text is part.text else Text(text)
 
 
-def _replace_surrogates(copy: WorkingCopy, item: WorkingMessage, text: str) -> str:
+def _replace_surrogates(work: WorkingCopy, item: WorkingMessage, text: str) -> str:
     """Return the text with lone surrogates replaced; the same object if there are none."""
     whole, broken = scrub(text)
     detail = "text contains a lone surrogate"
-    if broken and copy.find(BROKEN_CHARACTER, item, detail, "replaced by U+FFFD"):
+    if broken and work.report(BROKEN_CHARACTER, item, detail, "replaced by U+FFFD"):
         return str(whole)
     return text
 
 
-def _result(copy: WorkingCopy, item: WorkingMessage, part: ToolResult) -> ToolResult:
+def _result(work: WorkingCopy, item: WorkingMessage, part: ToolResult) -> ToolResult:
     content: list[Part] = []
     for inner in part.content:
         if isinstance(inner, Text) and len(part.content) == 1:
             # The only text of a result may be blank: a tool that printed nothing is valid.
-            content.append(Text(_replace_surrogates(copy, item, inner.text)))
+            content.append(Text(_replace_surrogates(work, item, inner.text)))
         elif isinstance(inner, Text):
-            content += _text(copy, item, inner)
+            content += _text(work, item, inner)
         elif isinstance(inner, Image):
-            content += _image(copy, item, inner, inside_result=True)
+            content += _image(work, item, inner, inside_result=True)
         elif isinstance(inner, Opaque):
-            content += _opaque(copy, item, inner, inside_result=True)
+            content += _opaque(work, item, inner, inside_result=True)
         else:
             content.append(inner)
     mended = ToolResult(part.call_id, content, part.is_error, call=part.call)
     return part if mended == part else mended
 
 
-def _call(copy: WorkingCopy, item: WorkingMessage, part: ToolCall) -> ToolCall:
-    arguments = _replace_surrogates(copy, item, part.arguments)
+def _call(work: WorkingCopy, item: WorkingMessage, part: ToolCall) -> ToolCall:
+    arguments = _replace_surrogates(work, item, part.arguments)
     if part.format != "text" and arguments.strip() and parse_object(arguments) is None:
         detail = f"the arguments of call {part.id!r} are not a JSON object"
         done = "kept as text under the name `input`"
-        if copy.find(INVALID_ARGUMENTS, item, detail, done, OBJECT_ARGUMENTS):
+        if work.report(INVALID_ARGUMENTS, item, detail, done, OBJECT_ARGUMENTS):
             arguments = json.dumps({"input": arguments}, ensure_ascii=False, separators=(",", ":"))
     if arguments is part.arguments:
         return part
@@ -568,31 +569,31 @@ def _call(copy: WorkingCopy, item: WorkingMessage, part: ToolCall) -> ToolCall:
 
 
 def _image(
-    copy: WorkingCopy, item: WorkingMessage, part: Image, *, inside_result: bool = False
+    work: WorkingCopy, item: WorkingMessage, part: Image, *, inside_result: bool = False
 ) -> Iterator[Part]:
     found = split_image(part)
     detail = invalid_image(part) if found is None else image_fault(*found)
     limits, refusing = ANY_IMAGE, PROVIDERS
     if not detail and found is not None:
-        limits, refusing = copy.images, ANTHROPIC
+        limits, refusing = work.images, ANTHROPIC
         detail = image_fault(*found, limits)
     typed = None if found is None else typed_image(part, limits)
-    in_model_words = item.role == "assistant" and not inside_result
-    done = LEFT_OUT if in_model_words else "replaced by a note"
+    by_model = item.role == "assistant" and not inside_result
+    done = LEFT_OUT if by_model else "replaced by a note"
     if typed is not None:
         done = f"type set to {typed[0]}"
-    if not detail or not copy.find(INVALID_IMAGE, item, detail, done, refusing):
+    if not detail or not work.report(INVALID_IMAGE, item, detail, done, refusing):
         yield part
     elif typed is not None:
-        yield from _image(copy, item, Image(*typed), inside_result=inside_result)
-    elif not in_model_words:
+        yield from _image(work, item, Image(*typed), inside_result=inside_result)
+    elif not by_model:
         yield Text(image_note(part))
 
 
-def _reasoning(copy: WorkingCopy, item: WorkingMessage, part: Reasoning) -> Iterator[Part]:
+def _reasoning(work: WorkingCopy, item: WorkingMessage, part: Reasoning) -> Iterator[Part]:
     if maker(item.model) == "anthropic" and not part.signature:
         detail = f"reasoning of {item.model} has no signature"
-        if copy.find(UNSIGNED_REASONING, item, detail, LEFT_OUT, ANTHROPIC):
+        if work.report(UNSIGNED_REASONING, item, detail, LEFT_OUT, ANTHROPIC):
             return
     whole, broken = scrub(part.text)
     if not broken:
@@ -600,27 +601,27 @@ def _reasoning(copy: WorkingCopy, item: WorkingMessage, part: Reasoning) -> Iter
         return
     # A signature is valid only for the exact text.
     done = LEFT_OUT if part.signature else "replaced by U+FFFD"
-    if not copy.find(BROKEN_CHARACTER, item, "reasoning contains a lone surrogate", done):
+    if not work.report(BROKEN_CHARACTER, item, "reasoning contains a lone surrogate", done):
         yield part
     elif not part.signature:
         yield Reasoning(str(whole), part.signature)
 
 
 def _opaque(
-    copy: WorkingCopy, item: WorkingMessage, part: Opaque, *, inside_result: bool = False
+    work: WorkingCopy, item: WorkingMessage, part: Opaque, *, inside_result: bool = False
 ) -> Iterator[Part]:
-    in_model_words = item.role == "assistant" and not inside_result
+    by_model = item.role == "assistant" and not inside_result
     if left_out_code(part) == UNKNOWN_BLOCK:
         detail = f"a block has the format of {part.provider!r}, which no provider accepts"
-        done = LEFT_OUT if in_model_words else "replaced by a note"
-        if not copy.find(UNKNOWN_BLOCK, item, detail, done):
+        done = LEFT_OUT if by_model else "replaced by a note"
+        if not work.report(UNKNOWN_BLOCK, item, detail, done):
             yield part
-        elif not in_model_words:
+        elif not by_model:
             yield Text(opaque_note(part))
         return
     block = opaque_block(part) if part.provider == PROVIDER else None
-    fault = "" if block is None else block_fault(block, copy.images)
-    if fault and copy.find(INVALID_IMAGE, item, fault, "replaced by a note", ANTHROPIC):
+    fault = "" if block is None else block_fault(block, work.images)
+    if fault and work.report(INVALID_IMAGE, item, fault, "replaced by a note", ANTHROPIC):
         yield Text(opaque_note(part))
         return
     if inside_result or block is None or block["type"] not in NOWHERE:
@@ -628,10 +629,10 @@ def _opaque(
         return
     # A complete block would have been decoded to a part of its own.
     detail = f"a {block['type']} block is incomplete"
-    if in_model_words:
-        if not copy.find(BROKEN_BLOCK, item, detail, LEFT_OUT, ANTHROPIC):
+    if by_model:
+        if not work.report(BROKEN_BLOCK, item, detail, LEFT_OUT, ANTHROPIC):
             yield part
-    elif copy.find(BROKEN_BLOCK, item, detail, "replaced by a note", ANTHROPIC):
+    elif work.report(BROKEN_BLOCK, item, detail, "replaced by a note", ANTHROPIC):
         yield Text(opaque_note(part))
     else:
         yield part

@@ -46,7 +46,7 @@ def snippet_at(text: str, start: int, end: int) -> Snippet:
 def snippet_in(
     stored: Sequence[Mapping[str, Any]], wanted: str, read: Callable[[bytes], bytes]
 ) -> Snippet | None:
-    """Return the snippet around the first occurrence of a text in stored parts, in any case, or None."""
+    """Return the snippet around the first occurrence of a text in stored parts, ignoring case, or None."""
     pattern = re.compile(re.escape(wanted), re.IGNORECASE)
     try:
         for text in texts_of(load_parts(stored, read)):

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from trace_store.exporters import overview as overview
     from trace_store.exporters import registry as registry
     from trace_store.exporters import session as session
-    from trace_store.exporters.contract import Below as Below
     from trace_store.exporters.contract import Exported as Exported
     from trace_store.exporters.contract import ExportSession as ExportSession
     from trace_store.exporters.contract import Facts as Facts
@@ -18,13 +17,14 @@ if TYPE_CHECKING:
     from trace_store.exporters.contract import Loss as Loss
     from trace_store.exporters.contract import Losses as Losses
     from trace_store.exporters.contract import SessionTurn as SessionTurn
+    from trace_store.exporters.contract import SubBranch as SubBranch
     from trace_store.exporters.contract import file_name as file_name
     from trace_store.exporters.registry import writer_named as writer_named
     from trace_store.exporters.registry import writer_names as writer_names
     from trace_store.exporters.session import read_session as read_session
 
 _HOMES = {
-    "Below": "contract",
+    "SubBranch": "contract",
     "Exported": "contract",
     "ExportSession": "contract",
     "Facts": "contract",

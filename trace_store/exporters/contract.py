@@ -1,6 +1,6 @@
 """Input and output of exporters: a session, and a file with its losses.
 
-Invariant: values and protocols only. A writer is a pure function of the session: no store, no clock, equal bytes
+Rule: no store here. A writer is a pure function of the session: no store, no clock, equal bytes
 for equal sessions. A new format is a module with the attributes of `FormatWriter` and a row in the registry.
 """
 
@@ -28,7 +28,7 @@ LOSSES = {
     "call-id": "the id that pairs a call with its result",
     "compaction": "that a message is the summary of a compaction",
     "control-character": "a control or invisible character that the format cannot represent",
-    "data-schema": "the schema's name of a data part, which becomes text",
+    "data-schema": "the name of a data part's schema; the data becomes text",
     "empty-message": "a message without content",
     "error-flag": "that a tool result reports a failure",
     "ghost": "that a message is the placeholder of a removed one",
@@ -64,7 +64,7 @@ LOSSES = {
 
 @value
 class Loss:
-    """Something of a session that is not in the file.
+    """Content of a session that the file does not have.
 
     Attributes:
         what: a code of LOSSES.
@@ -95,7 +95,7 @@ class Losses:
         if count:
             self._counts[what, detail] = self._counts.get((what, detail), 0) + count
 
-    def found(self) -> tuple[Loss, ...]:
+    def all(self) -> tuple[Loss, ...]:
         """Return the losses in order of code and detail."""
         return tuple(
             Loss(what, count, detail) for (what, detail), count in sorted(self._counts.items())
@@ -152,7 +152,7 @@ class Facts:
 
 
 @value
-class Below:
+class SubBranch:
     """A branch below a session's branch.
 
     Attributes:
@@ -184,15 +184,15 @@ class ExportSession:
         id: session id as in the branch name; a branch name or abbreviated commit id for others.
         format: source format, such as `claude-code`; "" if it was not imported.
         thread: "" for the session itself; `agents/<id>`, `rewinds/<id>` or `copies/<id>` for a branch below it.
-        ref: full name of its branch; "" if a commit was named otherwise.
+        ref: full name of its branch; "" if it was given as another revision.
         commit: the compiled commit.
         turns: messages in context order; hidden ones only if requested.
         context: the compiled context, which counts tokens and renders for providers.
         model: the model of the last answer, or "".
         below: branches below the session's: subagents, rewinds, copies.
         hidden_count: number of messages that the context hides.
-        reader: reads everything else.
-        begin: which turn has the message that the session was found by; 0 without one.
+        reader: reads the facts and raw records of its transcript when asked.
+        begin: index in `turns` of the message that the session was looked up by; 0 if by anything else.
     """
 
     id: str
@@ -203,7 +203,7 @@ class ExportSession:
     turns: tuple[SessionTurn, ...]
     context: CompiledContext
     model: str
-    below: tuple[Below, ...]
+    below: tuple[SubBranch, ...]
     hidden_count: int
     reader: Reader = field(hidden=True)
     begin: int = 0
@@ -214,7 +214,7 @@ class ExportSession:
         return self.context.tools
 
     @property
-    def subagents(self) -> tuple[Below, ...]:
+    def subagents(self) -> tuple[SubBranch, ...]:
         """Branches of subagents."""
         return tuple(each for each in self.below if each.kind == AGENTS)
 
@@ -258,7 +258,7 @@ class Exported:
         resume: where to put the file and how to resume the session; "" if the agent cannot resume from it.
         blake3: hash of the file, in hex, if it is the one that was imported; else "".
         placeholders: how many secrets of the imported file are placeholders here, since they are not stored.
-        hidden_count: number of messages hidden from the model that it could hold, and does not.
+        hidden_count: number of hidden messages that were left out although the format could hold them.
     """
 
     data: bytes | Iterable[bytes]
@@ -300,7 +300,7 @@ class FormatWriter(Protocol):
 
         Raises:
             InvalidInputError: the format cannot represent the session at all.
-            ObjectNotFoundError, CorruptObjectError: a content is missing or damaged.
+            ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
         """
         ...
 
@@ -318,7 +318,7 @@ def models_of(turns: Sequence[SessionTurn]) -> list[str]:
 
 
 def plural(noun: str) -> str:
-    """Return the plural of a noun that ends as those of reports do."""
+    """Return the plural of a noun; knows only the endings that occur in loss codes and reports."""
     if noun.endswith("s"):
         return noun
     return f"{noun.removesuffix('y')}ies" if noun.endswith(("ry", "ty")) else f"{noun}s"

@@ -73,7 +73,7 @@ def write(session: ExportSession) -> Exported:
     losses = Losses()
     blocks = _Page(session, losses).blocks()
     data = "\n\n".join(blocks) + "\n"
-    return Exported(data.encode("utf-8"), losses.found(), file_name(session, SUFFIX))
+    return Exported(data.encode("utf-8"), losses.all(), file_name(session, SUFFIX))
 
 
 def line(text: str) -> str:

@@ -17,7 +17,7 @@ from trace_store.context.compiler import ContextCompiler, compile
 from trace_store.context.fold import Entry
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidInputError, NotFoundError, RevisionNotFoundError
-from trace_store.exporters.contract import SKIPPED, Below, ExportSession, Facts, SessionTurn
+from trace_store.exporters.contract import SKIPPED, ExportSession, Facts, SessionTurn, SubBranch
 from trace_store.frozen import replace
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
@@ -146,13 +146,13 @@ def session_name(ref: str) -> tuple[str, str, str] | None:
     return (format_, id_, thread) if id_ else None
 
 
-def _below(store: Store, ref: str) -> Iterator[Below]:
+def _below(store: Store, ref: str) -> Iterator[SubBranch]:
     if session_name(ref) is None:
         return
     for name, oid in store.refs.iterate(ref + "/"):
         kind, _, rest = name.removeprefix(ref + "/").partition("/")
         if rest and "/" not in rest:
-            yield Below(kind, rest, name, oid)
+            yield SubBranch(kind, rest, name, oid)
 
 
 class _Reader:

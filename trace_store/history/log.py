@@ -377,7 +377,7 @@ class LogEntry:
         return history.summary.event_text(self.commit, self._source.store.objects.read)
 
     def snippet(self, text: str) -> Snippet | None:
-        """Return what stands around a text in its messages or edits, in any case; None if it does not occur."""
+        """Return a snippet around a text in its messages or edits, ignoring case; None if it does not occur."""
         return history.log_filters.snippet_of(self.commit, text, self._source.store.objects.read)
 
 

@@ -37,12 +37,12 @@ class LogFilter:
     """Conditions on commits. All must hold; an empty one or None always holds.
 
     Attributes:
-        author: a part of the author, in any case.
+        author: a part of the author, ignoring case.
         since: the earliest time, in milliseconds since the epoch.
         until: the latest time.
         operation: the name of one of its operations.
         follow: the address of a message that it adds or changes.
-        text: a part of a message or of the commit message, in any case.
+        text: a part of a message or of the commit message, ignoring case.
         kind: the kind of a message.
         role: the role of a message.
         tool: the name of a tool that a message calls, or whose result it holds.
@@ -249,7 +249,7 @@ class _Matcher:
 
 
 def snippet_of(commit: Commit, text: str, read: Callable[[bytes], bytes]) -> Snippet | None:
-    """Return a snippet around a text in a commit's messages or edits, in any case; None if it does not occur."""
+    """Return a snippet around a text in a commit's messages or edits, ignoring case; None if it does not occur."""
     found = (snippet_in(parts, text, read) for parts in versions_of(commit))
     return next((each for each in found if each is not None), None)
 

@@ -87,7 +87,7 @@ class VersionHolders:
         return message_line(stored, self._contexts.store.objects.read, width)
 
     def snippet(self) -> Snippet | None:
-        """Return what stands around the text that was searched for; None if it is in data beside the message's text."""
+        """Return a snippet around the text that was searched for; None if it is in data beside the message's text."""
         read = self._contexts.store.objects.read
         return context.snippet.snippet_in(self._parts(), self.text, read) if self.text else None
 
@@ -105,7 +105,7 @@ def whohas_content(contexts: ContextCompiler, oid: bytes) -> list[VersionHolders
 
 
 def whohas_text(contexts: ContextCompiler, text: str) -> list[VersionHolders]:
-    """Return the versions that contain a text, in any case, as `whohas_content` does; missing content never matches.
+    """Return the versions that contain a text, ignoring case, as `whohas_content` does; missing content never matches.
 
     Raises:
         InvalidInputError: the text is empty.

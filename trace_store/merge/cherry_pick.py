@@ -1,7 +1,7 @@
 """Cherry-picks of commits or single messages onto HEAD's branch.
 
-A message keeps its address and comes with its unit; one that is there already is not added again. The new commit names
-its origin as text, not as a link, since the original commit may be pruned.
+A message keeps its address and comes with its unit; one that is already present is not added again. The new commit
+names its origin as text, not as a link, since the original commit may be pruned.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from trace_store.merge import in_progress
 from trace_store.merge.conflicts import check_favour
 from trace_store.merge.replay import Replay
 from trace_store.merge.result import Rewrite
-from trace_store.merge.todo import DROP, PICK, Step, Todo, add_new_commits, checked, commits_since
+from trace_store.merge.todo import DROP, PICK, Step, Todo, add_new_commits, commits_since, complete
 from trace_store.oid import ObjectId
 from trace_store.revision import commits_of
 
@@ -108,7 +108,7 @@ def rebase(
     ref = history.branches.branch_of_head(store)
     found = RebaseRange(store, upstream, onto)
     every, start = found.steps, found.start
-    steps = every if plan is None else checked(plan(every), found.commits)
+    steps = every if plan is None else complete(plan(every), found.commits)
     ranks = {step.oid: rank for rank, step in enumerate(every)}
     order = [ranks.get(step.oid, -1) for step in steps if step.action != DROP]
     inputs = {

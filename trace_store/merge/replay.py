@@ -28,7 +28,7 @@ from trace_store.merge.inputs import ContextCache, MergePlan
 from trace_store.merge.merge3 import three_way
 from trace_store.merge.merge_commits import MAXIMUM_ATTEMPTS, lost_race
 from trace_store.merge.result import DONE, STOPPED, UP_TO_DATE, Rewrite
-from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, REVERT, Step, add_new_commits
+from trace_store.merge.todo import DROP, EDIT, FIXUP, REVERT, SQUASHING, Step, add_new_commits
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import PICKED, REVERTS, REWRITES, Commit
 from trace_store.objects.content import ObjectCollector
@@ -242,7 +242,9 @@ class Replay:
         """Return True if a rebased commit needs no change: its parent is the tip."""
         parents = self._cache.commit(step.oid).parents
         is_next = replayed.tip == (parents[0] if parents else None)
-        return self._rebases and is_next and step.action not in (*JOINED, EDIT) and not step.message
+        return (
+            self._rebases and is_next and step.action not in (*SQUASHING, EDIT) and not step.message
+        )
 
     def _plan(self, number: int, step: Step, replayed: ReplayedCommits) -> MergePlan:
         """Return the plan of a step."""
@@ -370,7 +372,9 @@ class Replay:
         grows = bool(operations) and all(map(_keeps_order, operations))
         replayed.last_original = step.oid if grows and ops.added_by(old) else None
         reverts = step.action == REVERT
-        if not operations and (old.operations or reverts):  # resolved to nothing, or there already
+        if not operations and (
+            old.operations or reverts
+        ):  # resolved to nothing, or already present
             (self._dropped if plan.settled else self._there).append(step.oid)
             return
         if reverts:
@@ -378,7 +382,7 @@ class Replay:
                 (step.oid, replayed.append(self._reverting(step, operations, replayed)))
             )
             return
-        if step.action in JOINED and self._squash(step, old, operations, replayed):
+        if step.action in SQUASHING and self._squash(step, old, operations, replayed):
             return
         parent = () if replayed.tip is None else (replayed.tip,)
         made = Commit(

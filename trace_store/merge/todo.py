@@ -44,7 +44,7 @@ def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> lis
 
 
 def add_new_commits(store: Store, stop: in_progress.Stop) -> None:
-    """Add commits made on the branch since the start to a rebase.
+    """Add to a rebase the commits made on its branch since it began.
 
     Raises:
         RefChangedError: the branch no longer contains its old tip.
@@ -57,7 +57,9 @@ def add_new_commits(store: Store, stop: in_progress.Stop) -> None:
     new = [] if tip is None or before is None else commits_since(store, before, tip)
     if not new or parents_of(store.objects.read(new[0]))[:1] != [before]:
         raise errors.RefChangedError(
-            f"{stop.ref} was moved away since the rebase began", ref=stop.ref, expected=before
+            f"{stop.ref} no longer contains the tip that is being rebased",
+            ref=stop.ref,
+            expected=before,
         )
     stop.inputs["steps"] += [Step(PICK, oid).as_json() for oid in new]
     stop.before = tip
@@ -66,10 +68,10 @@ def add_new_commits(store: Store, stop: in_progress.Stop) -> None:
 PICK, REWORD, EDIT, SQUASH, FIXUP = "pick", "reword", "edit", "squash", "fixup"
 DROP = "drop"
 REVERT = "revert"
-"""The action of a revert; a list for an editor has none."""
+"""The action of a revert; not allowed in a to-do list."""
 ACTIONS = (PICK, REWORD, EDIT, SQUASH, FIXUP, DROP)
 SHORT = {"p": PICK, "r": REWORD, "e": EDIT, "s": SQUASH, "f": FIXUP, "d": DROP}
-JOINED = (SQUASH, FIXUP)
+SQUASHING = (SQUASH, FIXUP)
 """Actions that squash a commit into the one before it."""
 
 
@@ -115,11 +117,11 @@ class Todo(list[Step]):
         self._store = store
 
     def summary(self, step: Step) -> str:
-        """Return the commit of a step on one line, with the message that it changes."""
+        """Return the summary of a step's commit for its line in the list."""
         commit = read_commit(step.oid, self._store.objects.read)
         entry = history.log.entry_of(self._store, step.oid, commit)
-        said = entry.summary(60, target_width=40)
-        return "".join(c if c.isprintable() else " " for c in said)
+        summary = entry.summary(60, target_width=40)
+        return "".join(c if c.isprintable() else " " for c in summary)
 
     @property
     def text(self) -> str:
@@ -136,7 +138,8 @@ class Todo(list[Step]):
 
         Args:
             text: the list.
-            reword: given the message of a commit to reword whose line has no new one, returns it.
+            reword: called with the old message of each commit whose `reword` line still has its summary; returns the
+                new message.
 
         Raises:
             InvalidInputError: a line is not valid, or names no commit of the range or one twice.
@@ -146,7 +149,7 @@ class Todo(list[Step]):
     def _reworded(self, step: Step, reword: Callable[[str], str] | None) -> Step:
         if reword is None or step.action != REWORD:
             return step
-        if step.message not in ("", self.summary(step)):
+        if step.message != self.summary(step):
             return step
         before = read_commit(step.oid, self._store.objects.read).message
         return Step(REWORD, step.oid, reword(before))
@@ -166,12 +169,12 @@ def _read(text: str, known: Sequence[ObjectId]) -> list[Step]:
         oid = _find_commit(words[1], known, number)
         if any(step.oid == oid for step in steps):
             raise errors.InvalidInputError(f"line {number} repeats {oid.short()}", line=number)
-        said = words[2].strip() if action == REWORD and len(words) > 2 else ""
-        steps.append(Step(action, oid, said))
-    return checked(steps, known)
+        message = words[2].strip() if action == REWORD and len(words) > 2 else ""
+        steps.append(Step(action, oid, message))
+    return complete(steps, known)
 
 
-def checked(steps: Sequence[object], known: Sequence[ObjectId]) -> list[Step]:
+def complete(steps: Sequence[object], known: Sequence[ObjectId]) -> list[Step]:
     """Check steps, and add a `drop` for each commit without one.
 
     Raises:
@@ -201,9 +204,9 @@ def checked(steps: Sequence[object], known: Sequence[ObjectId]) -> list[Step]:
             raise errors.InvalidInputError(f"{step.oid.short()} is repeated")
         listed.add(step.oid)
     first = next((step for step in found if step.action != DROP), None)
-    if first is not None and first.action in JOINED:
+    if first is not None and first.action in SQUASHING:
         raise errors.InvalidInputError("the first commit has none before it to squash into")
-    # Dropped commits come first, so that messages that depend on them are left out as well.
+    # The added drops come first, so that messages that depend on these commits are left out as well.
     return [*(Step(DROP, oid) for oid in known if oid not in listed), *found]
 
 

@@ -4,7 +4,7 @@ Rule: a pack is self-delimiting, so packs follow each other without separators. 
 and a pack is accepted only if its trailer matches its bytes.
 
 Rule: nothing in a pack is trusted. Every object is hashed and checked. Purged objects are rejected. A pack whose
-objects are all packed here already is not kept.
+objects are all already packed here is not kept.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class ReceivedPack:
     Attributes:
         name: the pack's name.
         object_count: how many objects it has.
-        known: whether all of them are packed here already.
+        known: whether all of them are already packed here.
     """
 
     name: str

@@ -84,7 +84,7 @@ LOST_BY_DESIGN = {
     "message-id": "the provider's id of a message",
     "empty-text": "an empty text among other parts or in a result, and whether a result without text had an empty one",
     "data-url": "that an image was a `data:` URL: its bytes are read back",
-    "data-schema": "the schema's name of a data part, which becomes text",
+    "data-schema": "the name of a data part's schema; the data becomes text",
     "opaque-form": "spaces in an opaque block's JSON",
     "name": "the speaker's name",
     "results-apart": "which results were in one message; an order other than that of the calls; text before them",

@@ -171,7 +171,7 @@ class Branches:
         The newest version comes first. Each comes with the refs that have it.
 
         Args:
-            what: an address, as a value or as text; the id of a blob; or any other text, to be found in any case.
+            what: an address, as a value or as text; the id of a blob; or any other text, found ignoring case.
             is_text: search for a text even if it reads as an address.
 
         Raises:

@@ -113,7 +113,7 @@ class Compression:
     def apply(
         self, suggestions: Sequence[Suggestion], *, message: str = "", ref: str = ""
     ) -> CommitResult:
-        """Carry out suggestions in one commit; raises as `compression.suggest.apply`."""
+        """Apply suggestions in one commit; raises as `compression.suggest.apply`."""
         check_items(suggestions=suggestions)
         suggestions = list(suggestions)
         for each in suggestions:

@@ -456,7 +456,7 @@ class Line:
             in_lines: never interleave lines of history, as for a graph.
             tokens: count the tokens of the context at each commit, for `LogEntry.growth`.
             walked: called with each commit that is read, also those that the filters leave out.
-            text: part of the text of a message or of the commit's message, in any case.
+            text: part of the text of a message or of the commit's message, ignoring case.
             kind: the kind of a message.
             role: the role of a message.
             tool: a tool that a message calls, or whose result it holds.
@@ -464,7 +464,7 @@ class Line:
             priority: the commit sets this priority, or adds a message that has it in the context.
             label: the commit adds this label to a message.
             meta: the name of a fact or setting that the commit records, or `name=value`.
-            author: part of the author's name, in any case.
+            author: part of the author's name, ignoring case.
             operation: the name of one of its operations.
             since: not before this time: milliseconds since the epoch, a `datetime`, or text as in "2 days ago".
             until: not after this time.

@@ -267,7 +267,7 @@ class Maintenance:
     ) -> tuple[PurgeReport, RewrittenHistory]:
         """Remove what a plan names, and rewrite every commit that follows, so that no id of the content remains.
 
-        Other clones have to be made anew. Arguments and errors as in `purge`.
+        Other clones must be replaced by new ones. Arguments and errors as in `purge`.
         """
         check_type(upkeep.purge.PurgePlan, plan=plan)
         check_text(why=why)

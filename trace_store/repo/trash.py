@@ -34,7 +34,7 @@ class Trash:
     - `min_tokens`: only messages with at least so many tokens.
     - `older`: only what has been in the trash for this long, such as "12h" or "30d".
     - `tool`: only messages of this tool.
-    - `text`: only what contains this text, in any case.
+    - `text`: only what contains this text, ignoring case.
     """
 
     def __init__(self, handle: Handle) -> None:

@@ -120,7 +120,7 @@ def losses(trajectory: Trajectory) -> tuple[Loss, ...]:
     if (task := trajectory.state.task) is not None and task.url:
         lost.add("task-url", count=not _URL.match(task.url))
     lost.add("title-end", count=len(trajectory.state.title) > LONGEST_TITLE)
-    return lost.found()
+    return lost.all()
 
 
 def attribution(trajectory: Trajectory) -> Mapping[str, Any] | None:

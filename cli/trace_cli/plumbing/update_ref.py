@@ -46,37 +46,38 @@ HEADS = "refs/heads/"
 def run(
     invocation: Invocation, *, delete: bool, message: str | None, stdin: bool, words: list[str]
 ) -> int:
-    """Move the refs, or none of them."""
+    """Update all refs, or none of them."""
     if stdin:
         if words or delete:
-            raise usage_error("--stdin takes no arguments")
-        moves = [_parsed(number, line) for number, line in enumerate(invocation.input_lines(), 1)]
+            raise usage_error("--stdin takes neither arguments nor -d")
+        commands = [
+            _parse_line(number, line) for number, line in enumerate(invocation.input_lines(), 1)
+        ]
     else:
         verb = "delete" if delete else "update"
-        if not _COUNTS[verb][0] <= len(words) <= _COUNTS[verb][1]:
+        if not _ARGUMENT_COUNTS[verb][0] <= len(words) <= _ARGUMENT_COUNTS[verb][1]:
             raise usage_error(f"cannot {verb} a ref with {len(words)} arguments", "see --help")
-        moves = [(verb, words)]
+        commands = [(verb, words)]
     with open_store(invocation) as store:
-        edits = [_edit(store, verb, words) for verb, words in moves]
-        text = message or "update-ref"
+        edits = [_edit(store, verb, words) for verb, words in commands]
 
         def build(refs: RefReader) -> Transaction | None:
             for edit in edits:
                 if edit.new is None and edit.expected is not None and refs.read(edit.name) is None:
                     raise errors.RefNotFoundError(f"there is no ref {edit.name}", ref=edit.name)
-            return Transaction((), edits, text) if edits else None
+            return Transaction((), edits, message or "update-ref") if edits else None
 
         store.transact(build, author=invocation.environment.author)
         seal_if_due(store)
     return 0
 
 
-_COUNTS = {"update": (2, 3), "create": (2, 2), "delete": (1, 2), "verify": (1, 2)}
+_ARGUMENT_COUNTS = {"update": (2, 3), "create": (2, 2), "delete": (1, 2), "verify": (1, 2)}
 
 
-def _parsed(number: int, line: str) -> tuple[str, list[str]]:
+def _parse_line(number: int, line: str) -> tuple[str, list[str]]:
     verb, *words = line.split(" ")
-    low, high = _COUNTS.get(verb, (0, -1))
+    low, high = _ARGUMENT_COUNTS.get(verb, (0, -1))
     if not low <= len(words) <= high:
         raise errors.InvalidInputError(f"line {number} of standard input is invalid: {line[:80]!r}")
     return verb, words
@@ -85,17 +86,17 @@ def _parsed(number: int, line: str) -> tuple[str, list[str]]:
 def _edit(store: Store, verb: str, words: list[str]) -> RefEdit:
     name = full_ref(store, words[0])
     if verb == "verify":
-        expected = _old(store, words[1:], absent=True)
+        expected = _expected_value(store, words[1:], absent=True)
         return RefEdit(name, expected, expected)
     if verb == "delete":
-        return RefEdit(name, None, _old(store, words[1:]))
+        return RefEdit(name, None, _expected_value(store, words[1:]))
     new = resolve(store, words[1])
     if name.startswith(HEADS) and kind_of(store.objects.read(new)) != COMMIT:
         raise errors.InvalidInputError(f"{new.short()} is not a commit")
-    return RefEdit(name, new, None if verb == "create" else _old(store, words[2:]))
+    return RefEdit(name, new, None if verb == "create" else _expected_value(store, words[2:]))
 
 
-def _old(store: Store, words: list[str], *, absent: bool = False) -> Any:
+def _expected_value(store: Store, words: list[str], *, absent: bool = False) -> Any:
     if not words:
         return None if absent else ANY
     return None if words[0] == ABSENT else resolve(store, words[0])

@@ -14,7 +14,7 @@ from trace_cli.render.tables import (
     ROLE_STYLES,
     date,
     fit,
-    marked,
+    highlight_hit,
     paint,
     table,
     terminal_width,
@@ -130,7 +130,7 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
 
     For each ref Trace prints whether its context shows the message in this version, or why not: `reworded`, `removed`,
     `replaced`, `skip`, or `in its history`. An id may be that of a blob, as `trace ls-context` prints it, or of a
-    commit. Text is matched in any case. Refs in the trash are counted; --trash and --json list them.
+    commit. The case of text is ignored. Refs in the trash are counted; --trash and --json list them.
 
         trace whohas 627c5f7f4f19.0
         trace whohas "deploy on Friday"
@@ -186,7 +186,7 @@ def _show_found(invocation: Invocation, found: VersionHolders, *, trash: bool) -
             paint(invocation, "    in data beside its text, such as a signature", "dim")
         )
     elif hit is not None and hit.text[hit.start : hit.end] not in line:
-        invocation.line(f"    {marked(invocation, hit)}")
+        invocation.line(f"    {highlight_hit(invocation, hit)}")
     holders = [h for h in found.holders if trash or not h.ref.startswith(TRASH)]
     rows = [
         (f"    {safe(h.ref)}", h.state, "" if h.position is None else f"message {h.position:,}")

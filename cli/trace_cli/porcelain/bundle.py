@@ -249,7 +249,7 @@ def _show(invocation: Invocation, file: str, report: ImportedBundle) -> None:
         text, style = _OUTCOME_TEXTS[each.outcome]
         invocation.line(f"{_short_ref(each)}: {paint(invocation, text, style)}{_new_tips(each)}")
     objects = counted(report.bundle.object_count, "object")
-    note = "" if report.packs or not report.bundle.object_count else ", all of them here already"
+    note = "" if report.packs or not report.bundle.object_count else ", all of them already present"
     invocation.line(f"{_file_name(file)}: {counted(len(report.refs), 'ref')}, {objects}{note}")
     if report.head:
         invocation.line(f"HEAD is on {safe(report.head.removeprefix('refs/heads/'))}")

@@ -16,7 +16,7 @@ from trace_cli.render.tables import (
     number,
     share,
     table,
-    weight,
+    token_summary,
 )
 from trace_cli.runtime import Invocation
 from trace_store import Opaque, Reasoning, Text, ToolCall, ToolResult, errors, repo
@@ -275,7 +275,7 @@ def _table(
     header = [*named, *(["heat"] if heat else []), "marks", "text"]
     lines = table(invocation, header, rows, LEFT * 3 + RIGHT * 2 + LEFT * (2 + heat), styles)
     of = "" if largest is None else f"{len(rows)} of "
-    total = f"{of}{counted(len(context), 'message')}, {weight(context)}"
+    total = f"{of}{counted(len(context), 'message')}, {token_summary(context)}"
     lines.append(total + _of_budget(context, budget))
     return lines
 

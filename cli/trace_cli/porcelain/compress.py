@@ -227,7 +227,7 @@ def _print_plan(invocation: Invocation, found: CompressionPlan, *, as_json: bool
         invocation.line(f"kept: {said}")
     invocation.line(
         f"{number(found.before)} → at most {counted(found.after, 'token')}; "
-        f"the smallest possible is {number(found.smallest)}"
+        f"with the same messages kept, at least {number(found.smallest)}"
     )
 
 
@@ -250,7 +250,7 @@ def _print_outcomes(
         except errors.BudgetError as error:
             smallest = error.data["needed"]
             plans.append({"target": target, "smallest": smallest})
-            rows.append((number(target), "", "", "", f"not possible: {smallest:,} at least"))
+            rows.append((number(target), "", "", "", f"not possible: needs at least {smallest:,}"))
             continue
         plans.append(trace_store.records.compression_plan(found))
         count = sum(len(run.targets) for run in found.runs)
@@ -261,7 +261,7 @@ def _print_outcomes(
     if as_json:
         write_record(invocation, {"outcomes": plans})
         return
-    header = ("target", "replaced", "summaries", "at most", "of now")
+    header = ("target", "replaced", "summaries", "at most", "of current")
     for line in table(invocation, header, rows, RIGHT * 4 + LEFT):
         invocation.line(line)
 

@@ -45,7 +45,7 @@ SHOWN_FOLDERS = 5
 MOST_FILES = 20
 """With more files, only failed ones get a line, unless -v is given."""
 NAMED_SKIPS = 5
-"""How many skipped records of a file are listed for people; --json lists more."""
+"""How many skipped records of a file are listed for people; --json lists up to a thousand."""
 
 
 @takes(
@@ -105,7 +105,7 @@ def import_(
         trace import --all
     """
     with opened(invocation, quiet=quiet, secrets=secrets) as here:
-        found = _usual_places(invocation, here.transcripts, form or "") if everything else []
+        found = _discover(invocation, here.transcripts, form or "") if everything else []
         if not paths and not found:
             raise usage_error("nothing to import", "name transcripts or use --all")
         progress = Progress(invocation, quiet=quiet)
@@ -121,7 +121,7 @@ def import_(
             )
         except KeyboardInterrupt:
             progress.clear()
-            invocation.note(_how_far(progress.path))
+            invocation.note(_interruption(progress.path))
             raise
         finally:
             progress.clear()
@@ -148,14 +148,14 @@ def import_(
         )
 
 
-def _how_far(path: str) -> str:
+def _interruption(path: str) -> str:
     """Return the message of an interrupted import, given the path last read."""
     if not path:
         return "interrupted before anything was imported"
     return f"interrupted at {one_line(path, 200)}; everything read so far is imported; repeat the command to continue"
 
 
-def _usual_places(invocation: Invocation, transcripts: Transcripts, form: str) -> list[str]:
+def _discover(invocation: Invocation, transcripts: Transcripts, form: str) -> list[str]:
     environment, folder = invocation.environment, invocation.folder
     found = transcripts.discover(folder, form)
     if not found:
@@ -166,7 +166,7 @@ def _usual_places(invocation: Invocation, transcripts: Transcripts, form: str) -
         places = ", ".join(_short(path, environment) for path in _places(environment))
         raise NotFoundError(
             f"no agent sessions found for {one_line(folder, 200)} (looked in {places})",
-            hint=f"there are sessions of {shown}; name a file or folder to import them, as in "
+            hint=f"sessions exist for {shown}; name a file or folder to import them, as in "
             f"`trace import {_first_place(environment)}`"
             if others
             else "name the transcripts: `trace import FILE`",
@@ -181,7 +181,7 @@ def _first_place(environment: Environment) -> str:
 
 
 def _places(environment: Environment) -> list[str]:
-    """Return the folders searched for agent sessions that a user would recognize."""
+    """Return the best-known folders of agent sessions, to name in a message."""
     data = os.path.join(environment.data_dir, "opencode") if environment.data_dir else ""
     places = [environment.claude_dir, environment.codex_dir, environment.gemini_dir, data]
     return [path for path in places if path]
@@ -211,13 +211,13 @@ def show_report(invocation: Invocation, report: ImportReport, *, verbose: bool =
     outcomes = ", ".join(f"{number(count)} {name}" for name, count in report.outcomes().items())
     present = sum(file.commits_present for file in report.files)
     made = f"{counted(report.commits, 'commit')}, {counted(report.messages, 'message')}"
-    made += f", {counted(present, 'commit')} here already" if present else ""
-    invocation.line(f"{_files_in_short(report)}: {made}")
+    made += f", {counted(present, 'commit')} already present" if present else ""
+    invocation.line(f"{_file_counts(report)}: {made}")
     if outcomes:
         invocation.line(f"records: {outcomes}")
 
 
-def _files_in_short(report: ImportReport) -> str:
+def _file_counts(report: ImportReport) -> str:
     """Return the number of files, by outcome if some were not imported."""
     files = [file for file in report.files if not file.is_stray]
     kinds = Counter(file.skipped.replace("-", " ") or "imported" for file in files)
@@ -259,7 +259,9 @@ def _file_lines(invocation: Invocation, file: FileReport) -> Iterator[str]:
         return
     made = f"{counted(file.commits, 'commit')}, {counted(file.messages, 'message')}"
     here = (
-        f", {counted(file.commits_present, 'commit')} here already" if file.commits_present else ""
+        f", {counted(file.commits_present, 'commit')} already present"
+        if file.commits_present
+        else ""
     )
     yield f"{name}: {made}{here}"
     for branch in file.branches:
@@ -277,4 +279,4 @@ def _skip_notes(file: FileReport) -> Iterator[str]:
     for skip in file.skips[:NAMED_SKIPS]:
         yield f"note: {name}:{skip.line}: skipped, {skip.reason}: {one_line(skip.detail, 120)}"
     if len(file.skips) > NAMED_SKIPS:
-        yield f"note: {name}: {len(file.skips) - NAMED_SKIPS} more were skipped; --json lists them"
+        yield f"note: {name}: {len(file.skips) - NAMED_SKIPS} more were skipped; --json lists up to 1,000"

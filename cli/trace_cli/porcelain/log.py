@@ -10,7 +10,7 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.commits import Minutes, commit_lines, log_row
 from trace_cli.render.records import write_record
-from trace_cli.render.tables import LEFT, RIGHT, fit, marked, paint, table, terminal_width
+from trace_cli.render.tables import LEFT, RIGHT, fit, highlight_hit, paint, table, terminal_width
 from trace_store import errors, repo
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ FILTERS = (
     Option(
         "--text --grep",
         "text",
-        "Only commits that contain this text, in any case",
+        "Only commits that contain this text (case is ignored)",
         "TEXT",
         default="",
     ),
@@ -309,7 +309,7 @@ class _Block:
             if self._sought and self._sought.casefold() not in line.casefold():
                 found = entry.snippet(self._sought)
                 if found is not None:
-                    self._invocation.line(f"    {marked(self._invocation, found)}")
+                    self._invocation.line(f"    {highlight_hit(self._invocation, found)}")
 
     def _draw(
         self,

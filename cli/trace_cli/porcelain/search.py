@@ -8,7 +8,7 @@ from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import address_text, short_address, write_record
-from trace_cli.render.tables import ROLE_STYLES, marked, moment, paint
+from trace_cli.render.tables import ROLE_STYLES, highlight_hit, moment, paint
 from trace_store.ident import format_time, known_time, parse_moment
 
 TYPE_CHECKING = False
@@ -128,7 +128,7 @@ def _line(invocation: Invocation, hit: Hit, titles: Mapping[str, str]) -> str:
             paint(invocation, when, "dim"),
             paint(invocation, role, ROLE_STYLES.get(role, "")),
             title,
-            marked(invocation, hit.snippet),
+            highlight_hit(invocation, hit.snippet),
         ]
     )
 

@@ -7,7 +7,7 @@ from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.common import JSON, opened, tell_unknown_model
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import write_record
-from trace_cli.render.tables import counted, date, number, paint, share, size, weight
+from trace_cli.render.tables import counted, date, number, paint, share, size, token_summary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _status_lines(invocation: Invocation, found: Status) -> list[str]:
 def _tokens(found: Status) -> str:
     if found.token_count is None:
         return "tokens not counted"
-    return weight(found)
+    return token_summary(found)
 
 
 def _attention(invocation: Invocation, found: Status) -> list[str]:

@@ -8,7 +8,7 @@ from trace_cli.porcelain.trajectory import ID
 from trace_cli.porcelain.trajectory_show import event_text
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address, write_record
-from trace_cli.render.tables import counted, date, marked, paint
+from trace_cli.render.tables import counted, date, highlight_hit, paint
 from trace_store.repo import trajectory_records as records
 
 TYPE_CHECKING = False
@@ -167,7 +167,7 @@ def _print(invocation: Invocation, found: Sequence[FoundEvent], *, as_json: bool
         hit = each.snippet.text[each.snippet.start : each.snippet.end]
         lines = [one_line(event_text(event), 200), one_line(event.reasoning, 200)]
         if not any(hit in line for line in lines):
-            lines.append(marked(invocation, each.snippet))
+            lines.append(highlight_hit(invocation, each.snippet))
         for line in filter(None, lines):
             invocation.line(f"    {line}")
     if not found:

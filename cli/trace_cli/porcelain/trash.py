@@ -147,7 +147,7 @@ def list_(
     _print_listing(invocation, filters, expired=expired, as_json=as_json)
 
 
-@takes(Argument("TEXT", "text", "What to look for, in any case"), *FILTERS, JSON)
+@takes(Argument("TEXT", "text", "What to look for (case is ignored)"), *FILTERS, JSON)
 def search(
     invocation: Invocation,
     *,

@@ -1,4 +1,4 @@
-"""`trace trim`, `trace dedupe` and `trace suggest`: room in a context, without a model."""
+"""`trace trim`, `trace dedupe` and `trace suggest`: smaller contexts, without a model."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from trace_store.repo.repository import Repo
 
 _SHADES = " ▁▂▃▄▅▆▇█"
-_STRIP = 60
+_STRIP_COLUMNS = 60
 _DRY_RUN = Option("-n --dry-run", "dry_run", "Show what would be saved, and write nothing")
-_EXPLAINED = {
+_EXPLANATIONS = {
     "superseded": "files read again or changed later",
     "duplicate": "outputs that a later one repeats",
     "reasoning": "reasoning of old turns",
     "failed": "outputs of failed calls",
-    "output": "old tool outputs, to head and tail",
+    "output": "old tool outputs, cut to head and tail",
     "arguments": "long arguments of old calls",
     "episode": "old work, replaced by notes",
-    "prose": "old answers, to their first paragraph",
+    "prose": "old answers, cut to their first paragraph",
 }
 
 
@@ -48,13 +48,15 @@ _EXPLAINED = {
     Option(
         "--to",
         "to",
-        "The tokens that the context may have, such as 80k, or a share: 50%",
+        "The size of the context in tokens, such as 80k, or a share of its messages: 50%",
         "TOKENS",
     ),
     Option("--percent", "percent", "The share of the messages' tokens to keep", "N", number=True),
-    Option("--keep-last", "keep_last", "Keep the last N turns of the user whole", "N", number=True),
+    Option(
+        "--keep-last", "keep_last", "Leave the last N turns of the user unchanged", "N", number=True
+    ),
     Option("--from", "first", "Change nothing before this message", "ADDRESS"),
-    Option("--partial", "partial", "Where the target cannot be met, trim as far as possible"),
+    Option("--partial", "partial", "If the target cannot be met, trim as far as possible"),
     _DRY_RUN,
     BRANCH,
     MESSAGE,
@@ -78,8 +80,8 @@ def trim_command(
 ) -> int:
     """Make the context fit a number of tokens, without a model; everything can be shown again.
 
-    Old tool outputs, reasoning, finished work and old answers are shortened, those first that are missed least: files
-    that were read again, repeated outputs, failed calls. What the user said, instructions, pinned and important
+    Old tool outputs, reasoning, finished work and old answers are shortened. The least useful go first: files that
+    were read again, repeated outputs, failed calls. What the user said, instructions, pinned and important
     messages, the last to-do list and the newest messages stay as they are. One commit; `trace undo` takes it back, and
     `trace expand ADDRESS` shows one message whole.
 
@@ -145,16 +147,16 @@ def _print_trim(
         write_record(invocation, trace_store.records.trim(result))
         return code
     rows = [
-        (_EXPLAINED[step.reason], number(step.count), f"-{number(step.tokens)}")
+        (_EXPLANATIONS[step.reason], number(step.count), f"-{number(step.tokens)}")
         for step in result.steps
     ]
-    rows.append(("the context has", "", number(result.after)))
+    rows.append(("resulting context", "", number(result.after)))
     for line in table(invocation, ("", "messages", "tokens"), rows, LEFT + RIGHT + RIGHT):
         invocation.line(line)
     if not result.steps:
         invocation.note("nothing to trim" if result.met else "nothing can be trimmed")
     if not result.met and result.target is not None:
-        invocation.note(f"{number(result.target)} tokens cannot be met; what stays:")
+        invocation.note(f"the target of {number(result.target)} tokens cannot be met; this stays:")
         for name, tokens in result.stays.items():
             invocation.note(f"  {number(tokens):>9}  {name}")
     if result.commit is not None:
@@ -168,7 +170,7 @@ def _print_trim(
 
 
 @takes(
-    Option("--apply", "chosen", "Carry out proposals, such as 1,3-5 or all", "NUMBERS"),
+    Option("--apply", "chosen", "Apply these proposals, such as 1,3-5 or all", "NUMBERS"),
     Option("-N --number", "most", "Show at most N proposals", "N", number=True),
     BRANCH,
     MESSAGE,
@@ -215,7 +217,7 @@ def suggest_command(
                 saved = sum(each.tokens for each in picked)
                 what = counted(len(picked), "proposal")
                 invocation.line(
-                    f"{result.oid.short()} {what} carried out, {number(saved)} tokens saved"
+                    f"{result.oid.short()} {what} applied, {number(saved)} tokens saved"
                 )
             return
         if as_json:
@@ -246,7 +248,7 @@ def _show(invocation: Invocation, found: Suggestions, most: int | None) -> None:
     saved = sum(each.tokens for each in found.proposals)
     if found.proposals:
         what = counted(len(found.proposals), "proposal")
-        invocation.line(f"{what}: {number(saved)} of {counted(found.tokens, 'token')}")
+        invocation.line(f"{what}: saving {number(saved)} of {counted(found.tokens, 'token')}")
     else:
         invocation.note("nothing to propose")
 
@@ -262,12 +264,12 @@ def _columns(heat: Sequence[float], sizes: Sequence[int]) -> list[float]:
     total = sum(sizes)
     if not total:
         return []
-    columns = [[0.0, 0.0] for _ in range(_STRIP)]
+    columns = [[0.0, 0.0] for _ in range(_STRIP_COLUMNS)]
     before = 0.0
     for value, size in zip(heat, sizes, strict=True):
-        start, before = before, before + size * _STRIP / total
+        start, before = before, before + size * _STRIP_COLUMNS / total
         column = int(start)
-        while column < _STRIP and start < before:
+        while column < _STRIP_COLUMNS and start < before:
             end = min(before, column + 1)
             columns[column][0] += value * (end - start)
             columns[column][1] += end - start

@@ -50,7 +50,7 @@ def paint(invocation: Invocation, text: str, style: str) -> str:
     return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
 
-def marked(invocation: Invocation, snippet: Snippet) -> str:
+def highlight_hit(invocation: Invocation, snippet: Snippet) -> str:
     """Return a snippet with the search hit in bold."""
     text, start, end = snippet.text, snippet.start, snippet.end
     return safe(text[:start]) + paint(invocation, safe(text[start:end]), "bold") + safe(text[end:])
@@ -107,7 +107,7 @@ def table(
     Args:
         invocation: knows the terminal's width and whether to use colors.
         header: names of the columns; empty for none.
-        rows: cells of safe text on one line.
+        rows: cells, each one line of escaped text.
         align: LEFT or RIGHT for each column.
         styles: a style or "" for each cell.
     """
@@ -121,7 +121,7 @@ def table(
     widths = [max(_sizes([row[i] for row in everything])) for i in range(count - open_end)]
     widths += [0] * open_end
     if total:
-        widths = _within(widths, total)
+        widths = _fitting_widths(widths, total)
         count = len(widths)
     columns: list[list[str]] = []
     for i, width in enumerate(widths):
@@ -146,7 +146,7 @@ def _sizes(cells: Sequence[str]) -> list[int]:
     return list(map(len if "".join(cells).isascii() else columns_of, cells))
 
 
-def _within(widths: Sequence[int], total: int) -> list[int]:
+def _fitting_widths(widths: Sequence[int], total: int) -> list[int]:
     """Return the widths of the columns that fit in `total`; the last is cut."""
     found: list[int] = []
     for width in widths:
@@ -174,7 +174,7 @@ def size(size_bytes: int) -> str:
     value = float(size_bytes)
     for unit in ("bytes", "KiB", "MiB"):
         if value < 1024:
-            return f"{size_bytes} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+            return counted(size_bytes, "byte") if unit == "bytes" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} GiB"
 
@@ -195,16 +195,16 @@ def date(milliseconds: int) -> str:
     return NO_TIME if known is None else moment(known)
 
 
-def weight(weighed: CompiledContext | Status) -> str:
-    """Return a context's tokens: reported, estimated, and how many are text."""
-    total, text = weighed.token_count or 0, weighed.text_token_count or 0
-    estimated, tokens = weighed.estimated_token_count or 0, counted(total, "token")
+def token_summary(context: CompiledContext | Status) -> str:
+    """Return a context's token counts as text: reported, estimated, and how many are text."""
+    total, text = context.token_count or 0, context.text_token_count or 0
+    estimated, tokens = context.estimated_token_count or 0, counted(total, "token")
     if not estimated:
         return tokens
-    of_text = f"{number(text)} of them text ({safe(weighed.text_token_source)})"
-    if weighed.reported_token_count is None:
+    of_text = f"{number(text)} of them text ({safe(context.text_token_source)})"
+    if context.reported_token_count is None:
         return f"{tokens}, {of_text}"
-    return f"{tokens} ({safe(weighed.token_source)}); estimate: {number(estimated)}, {of_text}"
+    return f"{tokens} ({safe(context.token_source)}); estimate: {number(estimated)}, {of_text}"
 
 
 def heat_bar(value: float, width: int = 5) -> str:

@@ -17,7 +17,7 @@ from trace_store.merge.cherry_pick import cherry_pick
 from trace_store.merge.rebase import rebase
 from trace_store.merge.replay import continue_replay
 from trace_store.merge.result import Rewrite
-from trace_store.merge.todo import DROP, EDIT, FIXUP, JOINED, PICK, REWORD, SQUASH, Step
+from trace_store.merge.todo import DROP, EDIT, FIXUP, PICK, REWORD, SQUASH, SQUASHING, Step
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 
@@ -79,7 +79,7 @@ class Rewriting(Lines):
             steps = data.draw(st.permutations(steps))
         return [
             Step(PICK, each.oid)
-            if each.action in JOINED and all(s.action == DROP for s in steps[:at])
+            if each.action in SQUASHING and all(s.action == DROP for s in steps[:at])
             else Step(
                 each.action, each.oid, f"said {each.oid.short()}" if each.action == REWORD else ""
             )

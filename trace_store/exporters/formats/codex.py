@@ -68,7 +68,7 @@ _REFUSALS = frozenset({"refusal"})
 _UNREAD = frozenset(
     {"agent_message", "ghost_snapshot", "local_shell_call", "local_shell_call_output"}
 )
-_FROM_AN_AGENT = frozenset({"encrypted_content"}) | _INPUT_BLOCKS
+_AGENT_BLOCKS = frozenset({"encrypted_content"}) | _INPUT_BLOCKS
 
 Record = dict[str, Any]
 Wire = dict[str, Any]
@@ -89,17 +89,17 @@ def write(session: ExportSession) -> Exported:
 
 
 def _fit(session: ExportSession) -> list[DraftMessage]:
-    """Return the messages as Codex's importer reads them back."""
+    """Return the messages as Trace's importer for Codex reads them back."""
     drafts = coerce.fitted(drafts_of(session), ROLES, _fit_part, _fit_content)
     drafts = settle_calls(drafts, lambda id_: call_id(id_, ID_LIMIT))
     for draft in drafts:
         _settle_frames(draft)
-        _signed_reasoning(draft)
-    drafts = _items_apart(draft for draft in drafts if draft.parts)
-    drafts = _joined_results(drafts)
+        _drop_unsigned_reasoning(draft)
+    drafts = _split_items(draft for draft in drafts if draft.parts)
+    drafts = _join_results(drafts)
     model = ""
     for draft in drafts:
-        _read_as(draft, session)
+        _set_read_fields(draft, session)
         if draft.role == ASSISTANT:
             model = draft.model = draft.model or model
     block = _compacted(drafts, session)
@@ -127,13 +127,13 @@ def _fit_part(draft: DraftMessage, part: Part) -> Part | None:
     if draft.role == ASSISTANT:
         own = part if _is_frame(part) else _fit_own(part, _REFUSALS)
         return own or _fit_item(part, ASSISTANT, _UNREAD)
-    blocks = _FROM_AN_AGENT if draft.name else _INPUT_BLOCKS
+    blocks = _AGENT_BLOCKS if draft.name else _INPUT_BLOCKS
     own = _fit_own(part, blocks) if draft.role == USER else None
     return own or _fit_item(part, draft.role, _UNREAD)
 
 
 def _tells_failure(result: ToolResult) -> bool:
-    """Return True if a reader sees a failed result, by the exit code in its only text."""
+    """Return True if the exit code in a result's only text makes readers take it for a failure."""
     text = result.content[0] if len(result.content) == 1 else None
     if not isinstance(text, Text) or not text.text.startswith("{"):
         return False
@@ -142,7 +142,7 @@ def _tells_failure(result: ToolResult) -> bool:
     return isinstance(read, ToolResult) and read.is_error
 
 
-def _joined_results(drafts: Sequence[DraftMessage]) -> list[DraftMessage]:
+def _join_results(drafts: Sequence[DraftMessage]) -> list[DraftMessage]:
     """Merge adjacent results into one message, as a reader does."""
     found: list[DraftMessage] = []
     for draft in drafts:
@@ -153,8 +153,8 @@ def _joined_results(drafts: Sequence[DraftMessage]) -> list[DraftMessage]:
     return found
 
 
-def _read_as(draft: DraftMessage, session: ExportSession) -> None:
-    """Set a draft's marks to what a reader derives from its records."""
+def _set_read_fields(draft: DraftMessage, session: ExportSession) -> None:
+    """Set a draft's kind, name, id, model and usage to what a reader derives from its records."""
     name = draft.name if _is_from_agent(draft, session) else ""
     own = session.format == NAME or (draft.model and maker(draft.model) == PROVIDER)
     spoken = any(isinstance(part, Text | Image) or _is_spoken(part) for part in draft.parts)
@@ -175,7 +175,7 @@ def _is_from_agent(draft: DraftMessage, session: ExportSession) -> bool:
 
 
 def _fit_usage(usage: Usage | None, reports: list[Usage]) -> Usage | None:
-    """Return a usage report as a reader gets it; unchanged totals give none."""
+    """Return a usage report as a reader gets it; None for a later one without tokens."""
     if usage is None:
         return None
     read = normalise_usage(_usage_of(usage))
@@ -229,8 +229,8 @@ def _items(draft: DraftMessage, text_calls: Collection[str]) -> list[Record]:
     return items
 
 
-def _is_listed(result: ToolResult) -> bool:
-    """Return True if a text must be in a list, or it would be read as a failure."""
+def _needs_list(result: ToolResult) -> bool:
+    """Return True if the text of a result must be a list of blocks, not to be read as a failure."""
     return not result.is_error and _tells_failure(result)
 
 
@@ -278,7 +278,7 @@ class _Records:
             yield from (_record(draft.time, "response_item", item) for item in items)
             if draft.role == USER and not draft.kind and not draft.name:
                 self._turn = ""
-                yield from self._asked(draft)
+                yield from self._user_event(draft)
 
     def _header(self, time: int) -> Record:
         facts = self._facts
@@ -300,7 +300,7 @@ class _Records:
             return
         model = next((draft.model for draft in block if draft.model), "")
         if model:
-            yield self._context(block[0], model)
+            yield self._turn_context(block[0], model)
         history = [item for draft in block for item in _items(draft, self._text_calls)]
         payload = {"message": "", "replacement_history": history}
         yield _record(block[0].time, "compacted", payload)
@@ -309,16 +309,16 @@ class _Records:
 
     def _answer(self, draft: DraftMessage) -> Iterator[Record]:
         if self._open or draft.model != self._model or not self._turn:
-            yield self._context(draft, draft.model)
+            yield self._turn_context(draft, draft.model)
         for item in _items(draft, self._text_calls):
             yield from _events(draft.time, item)
             yield _record(draft.time, "response_item", item)
         self._open = True
         if draft.usage is not None:
-            yield self._count(draft.time, draft.usage)
+            yield self._usage_event(draft.time, draft.usage)
             self._open = False
 
-    def _context(self, draft: DraftMessage, model: str) -> Record:
+    def _turn_context(self, draft: DraftMessage, model: str) -> Record:
         where = coerce.place(self._session.turns[draft.turn])
         self._turn = self._turn or coerce.timed_uuid(draft.time, self._facts.session, where)
         self._model = model
@@ -333,13 +333,13 @@ class _Records:
         }
         return _record(draft.time, "turn_context", payload)
 
-    def _asked(self, draft: DraftMessage) -> Iterator[Record]:
+    def _user_event(self, draft: DraftMessage) -> Iterator[Record]:
         texts = [part.text for part in draft.parts if isinstance(part, Text)]
         images = [_data_url(part) for part in draft.parts if isinstance(part, Image)]
         payload = {"type": "user_message", "message": "\n".join(texts), "images": images}
         yield _record(draft.time, "event_msg", {**payload, "local_images": [], "text_elements": []})
 
-    def _count(self, time: int, usage: Usage) -> Record:
+    def _usage_event(self, time: int, usage: Usage) -> Record:
         last = _usage_of(usage)
         self._totals = {name: self._totals.get(name, 0) + count for name, count in last.items()}
         info = {
@@ -367,7 +367,7 @@ def _record(time: int, type_: str, payload: Record) -> Record:
 
 
 def _fit_reasoning(draft: DraftMessage, part: Reasoning) -> Reasoning | None:
-    """Return reasoning of OpenAI's models; `_signed_reasoning` checks the signatures."""
+    """Return reasoning of OpenAI's models; `_drop_unsigned_reasoning` checks the signatures."""
     if not draft.model or maker(draft.model) != PROVIDER:
         return None
     return Reasoning(whole(part.text), part.signature or None)
@@ -394,7 +394,7 @@ def _fit_item(part: Opaque, role: str, unread: frozenset[str]) -> Opaque | None:
 
 
 def _fit_content(part: Part) -> Part | None:
-    """Return a part in the form for an output."""
+    """Return a part of a result as Codex stores it."""
     if isinstance(part, Text):
         return Text(whole(part.text)) if part.text else None
     if isinstance(part, Image):
@@ -402,7 +402,7 @@ def _fit_content(part: Part) -> Part | None:
     return _fit_own(part, _INPUT_BLOCKS) if isinstance(part, Opaque) else None
 
 
-def _signed_reasoning(draft: DraftMessage) -> None:
+def _drop_unsigned_reasoning(draft: DraftMessage) -> None:
     """Remove reasoning without a signature directly after it: it is never sent again."""
     signed = False
     for piece in reversed([piece for piece in draft.pieces if piece.part is not None]):
@@ -415,7 +415,10 @@ def _signed_reasoning(draft: DraftMessage) -> None:
 
 
 def _settle_frames(draft: DraftMessage) -> None:
-    """Remove frames without an item after them, and give the others their call's id."""
+    """Remove frames without an item after them, and give the others their call's id.
+
+    A frame is an opaque part with fields of the next item that no other part can hold.
+    """
     pieces = [piece for piece in draft.pieces if piece.part is not None]
     behind: DraftPart | None = None
     spoken = False
@@ -432,7 +435,7 @@ def _settle_frames(draft: DraftMessage) -> None:
 
 
 def _is_spoken(part: Part | None) -> bool:
-    """Return True if a part belongs into an assistant message and is not an item."""
+    """Return True if a part belongs in an assistant message and is not an item."""
     if isinstance(part, Opaque):
         block = parse_object(part.data)
         return block is not None and block.get("type") in _REFUSALS
@@ -444,8 +447,8 @@ def _is_frame(part: Part | None) -> bool:
     return _frame(part) is not None
 
 
-def _items_apart(drafts: Iterable[DraftMessage]) -> list[DraftMessage]:
-    """Return drafts in which each item of the program is a separate message."""
+def _split_items(drafts: Iterable[DraftMessage]) -> list[DraftMessage]:
+    """Return drafts in which each opaque item of the user's side is a separate message."""
     found: list[DraftMessage] = []
     for draft in drafts:
         if draft.role != USER or not any(_is_item(part) for part in draft.parts):
@@ -491,7 +494,7 @@ def _response_items(draft: DraftMessage, text_calls: Collection[str]) -> Iterato
                 yield _thought(summary, part.signature)
                 summary = []
         elif isinstance(part, ToolResult):
-            yield _answer(part, text_calls)
+            yield _output(part, text_calls)
         else:
             yield _item(part, framed)
     yield from _message(draft, spoken, frame)
@@ -531,9 +534,9 @@ def _thought(summary: Sequence[Part], signature: str) -> Wire:
     return reasoning_item([] if texts == [""] else [*map(summary_text, texts)], signature)
 
 
-def _answer(result: ToolResult, text_calls: Collection[str]) -> Wire:
+def _output(result: ToolResult, text_calls: Collection[str]) -> Wire:
     """Return an output; a single text is a string unless it would be misread."""
-    text = None if _is_listed(result) else only_text(result.content)
+    text = None if _needs_list(result) else only_text(result.content)
     output = [_block(part, TOOL) for part in result.content] if text is None else text
     return output_item(result.call_id, output, custom=result.call_id in text_calls)
 

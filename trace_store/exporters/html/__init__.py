@@ -20,4 +20,4 @@ def write(session: ExportSession) -> Exported:
     """Return the page; see `contract.FormatWriter`."""
     losses = Losses()
     chunks = [chunk.encode("utf-8") for chunk in page.page_of(session, losses)]
-    return Exported(chunks, losses.found(), file_name(session, SUFFIX))
+    return Exported(chunks, losses.all(), file_name(session, SUFFIX))

@@ -72,7 +72,7 @@ def losses_of(
     for below in session.subagents:
         losses.add("subagent", below.name)
     _count_facts(session.facts(), facts or Facts(), losses)
-    return losses.found()
+    return losses.all()
 
 
 def nothing_left() -> InvalidInputError:

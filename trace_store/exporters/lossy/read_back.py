@@ -42,7 +42,7 @@ _CACHE_MARKS = ("cache_control", "prompt_cache_breakpoint")
 
 
 def read_back(messages: Sequence[CompiledMessage], request: Any) -> tuple[list[DraftMessage], int]:
-    """Return a request's messages with origins, and the number of moved images.
+    """Return a request's messages with origins, and the number of parts moved out of their result.
 
     Args:
         messages: the rendered messages.
@@ -61,10 +61,10 @@ def read_request(request: Any) -> list[Message]:
     """Return the messages of a request as an import reads them."""
     with damage_kept():
         found = parse_messages(to_bytes(request).decode())
-    return [_of_a_tool(message) for message in found]
+    return [_as_tool_message(message) for message in found]
 
 
-def _of_a_tool(message: Message) -> Message:
+def _as_tool_message(message: Message) -> Message:
     """Turn a user message with only results into a tool message, for Anthropic."""
     results = all(isinstance(part, ToolResult) for part in message.parts)
     return Message(TOOL, message.parts) if message.role == USER and results else message
@@ -114,7 +114,7 @@ class _Origins:
             place = places.popleft()
             self._found.add(place)
             original = self._part(place)
-            return DraftPart(*place, original, _as_said(original, part))
+            return DraftPart(*place, original, _unwrapped_text(original, part))
         if self._outside[key]:
             piece, index = self._outside[key].popleft()
             inner = list(piece.inner or ())
@@ -136,7 +136,9 @@ class _Origins:
             return None
         place = self._result_of[call]
         original = self._part(place)
-        inner = tuple(_inside(original, result)) if isinstance(original, ToolResult) else ()
+        inner = (
+            tuple(_read_back_content(original, result)) if isinstance(original, ToolResult) else ()
+        )
         piece = DraftPart(*place, original, result, inner)
         for index, (part, kept) in enumerate(inner):
             if kept is None and isinstance(part, Image | Opaque):
@@ -148,8 +150,10 @@ class _Origins:
         return self._messages[place[0]].parts[place[1]]
 
 
-def _inside(original: ToolResult, result: ToolResult) -> Iterator[tuple[Part, Part | None]]:
-    """Yield the parts of a result, each with the part that a reader gets."""
+def _read_back_content(
+    original: ToolResult, result: ToolResult
+) -> Iterator[tuple[Part, Part | None]]:
+    """Yield each part of the original result with the part that was read back, or None."""
     contents = [_content(part) for part in result.content]
     start = 0
     for part in original.content:
@@ -157,11 +161,11 @@ def _inside(original: ToolResult, result: ToolResult) -> Iterator[tuple[Part, Pa
         if isinstance(part, Text):
             forms.add(_content(Text(f"{ERROR_LINE}\n{part.text}")))
         at = next((at for at in range(start, len(contents)) if contents[at] in forms), None)
-        yield part, None if at is None else _as_said(part, result.content[at])
+        yield part, None if at is None else _unwrapped_text(part, result.content[at])
         start = start if at is None else at + 1
 
 
-def _as_said(original: Part, part: Part) -> Part:
+def _unwrapped_text(original: Part, part: Part) -> Part:
     """Return a part without a renderer's wrapping of its text."""
     if not isinstance(original, Text) or not isinstance(part, Text):
         return part
@@ -170,9 +174,10 @@ def _as_said(original: Part, part: Part) -> Part:
 
 
 def _keys(part: Part, role: str) -> Iterator[Hashable]:
-    """Yield keys to match a part in a message of this role, not calls and results."""
+    """Yield keys to match a part in a message of this role; none for calls and results."""
     for content in _contents(part):
         yield content, _speaker(role)
+    # Late system messages become the user's, and the end of an assistant's text may be cut.
     if isinstance(part, Text) and role in FRONT_ROLES:
         yield _content(Text(system_text(part.text))), USER
     elif isinstance(part, Text) and role == ASSISTANT and part.text != part.text.rstrip():
@@ -180,7 +185,7 @@ def _keys(part: Part, role: str) -> Iterator[Hashable]:
 
 
 def _speaker(role: str) -> str:
-    """Return the speaker in the request: late system and tool messages are the user's."""
+    """Return the speaker in the request: tool messages are the user's."""
     if role in FRONT_ROLES:
         return FRONT_ROLES[0]
     return ASSISTANT if role == ASSISTANT else USER
@@ -216,7 +221,7 @@ def _block_content(part: Opaque) -> Hashable:
         return "block", part.data
     file = block.get("fileData")
     if len(block) == 1 and isinstance(file, dict) and set(file) == {"fileUri"}:
-        # A URL without a telling extension is read back in Gemini's form.
+        # A URL whose extension does not tell the type is read back in Gemini's form.
         return "medium", file["fileUri"]
     if block.get("type") == "file" and isinstance(block.get("file"), dict):
         block = {"type": "input_file", **block["file"]}
@@ -250,12 +255,12 @@ def write_request(
     Args:
         session: the session.
         renderer: name of the provider's renderer.
-        provider: its most recent model in the session is the request's `model`; "" if requests name no model.
+        provider: the request's `model` is the session's last model of this provider; "" if requests name no model.
         parameters: other fields of the request.
 
     Raises:
         InvalidInputError: no message is left to send.
-        ObjectNotFoundError, CorruptObjectError: a content is missing or damaged.
+        ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
     """
     messages = [turn.message for turn in session.turns]
     rendered = render(renderer, messages, session.tools)

@@ -1,6 +1,6 @@
 """mini-swe-agent: `.traj.json` files, one JSON document per run.
 
-Its messages are OpenAI's, of Chat or Responses, each with `extra`: the program's data and the original response,
+Its messages have OpenAI's Chat or Responses format, each with `extra`: the program's data and the original response,
 which has usage and model. Old files are just the list of messages. The outcome of the run is the metadata `run` of
 the last commit, as for SWE-agent.
 """
@@ -76,19 +76,19 @@ class MiniReader(DocumentReader):
         response = data if data.get("object") == "response" else _dict(extra.get("response"))
         response_info = response_fields(response)
         for number, message in enumerate(messages):
-            answers = message.role == "user" and self.state.get("before") == "assistant"
+            is_output = message.role == "user" and self.state.get("before") == "assistant"
             self.state["before"] = message.role
-            spoken = message.role == "assistant"
+            by_model = message.role == "assistant"
             planned = planned_message(
-                message, model=(response_info.model or self._model) if spoken else ""
+                message, model=(response_info.model or self._model) if by_model else ""
             )
             last = record is self._last and number == len(messages) - 1
             yield Turn(
-                (planned._replace(kind="tool_io" if answers else planned.kind),),
+                (planned._replace(kind="tool_io" if is_output else planned.kind),),
                 time=time_of(extra.get("timestamp")),
-                author=planned.model if spoken else "" if answers else speaker(message),
+                author=planned.model if by_model else "" if is_output else speaker(message),
                 usage=usage_counts(response_info.usage, planned.model)
-                if spoken and not number
+                if by_model and not number
                 else {},
                 meta={RUN_KEY: self._run} if last and self._run else {},
             )
@@ -148,4 +148,4 @@ def recognises(head: bytes) -> bool:
     return any(isinstance(text, str) and mark in text for text in texts for mark in _MARKS)
 
 
-FORMAT = TurnFormat(NAME, SUFFIXES, recognises, MiniReader, lambda head: True)
+FORMAT = TurnFormat(NAME, SUFFIXES, recognises, MiniReader, reads_document=lambda head: True)

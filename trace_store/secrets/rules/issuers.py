@@ -319,7 +319,7 @@ CODE = (
     token("atlassian-token", "ATATT3xFfG", "[A-Za-z0-9+/_-]{100,}(?:=[A-F0-9]{8})?", _KEY, end=""),
     # github.blog/2021-09-23-announcing-npms-new-access-token-format: the same checksum
     token("npm-token", "npm_", "[A-Za-z0-9]{36}", checks.of_github),
-    # docs.npmjs.com/cli/configuring-npm/npmrc: what stands in .npmrc
+    # docs.npmjs.com/cli/configuring-npm/npmrc: the contents of .npmrc
     Rule(
         "npmrc-token",
         r"""_(?:authToken|auth|password)\s{0,4}=\s{0,4}["']?([A-Za-z0-9+/_=.-]{16,})""",
@@ -338,7 +338,7 @@ CODE = (
     # docs.docker.com/security/access-tokens
     token("docker-token", "dckr_pat_", "[A-Za-z0-9_-]{27}", _KEY, end=""),
     token("docker-org-token", "dckr_oat_", "[A-Za-z0-9_-]{32}", _KEY, end=""),
-    # docs.docker.com/reference/cli/docker/login: what stands in config.json
+    # docs.docker.com/reference/cli/docker/login: the contents of config.json
     Rule(
         "docker-auth",
         r"""\\*"auth\\*"\s{0,4}:\s{0,4}\\*"([A-Za-z0-9+/]{12,}={0,2})\\*\"""",
