@@ -106,7 +106,7 @@ class TopologicalQueue:
         self._waiting: list[Any] = []
         self._count = 0
         if time_of is not None:
-            import heapq  # most commands need none
+            import heapq  # most commands do not need it
 
             self._push, self._pop = heapq.heappush, heapq.heappop
 

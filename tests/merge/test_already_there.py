@@ -176,7 +176,7 @@ def test_a_plan_leaves_nothing_out_unseen(repo: Repo) -> None:
     [
         (lambda s: [s[0], s[0], s[1]], "is repeated"),
         (lambda s: [Step("nonsense", s[0].oid)], "not one of pick"),
-        (lambda s: [Step(SQUASH, s[0].oid), s[1]], "none before it to squash into"),
+        (lambda s: [Step(SQUASH, s[0].oid), s[1]], "the first commit cannot be squashed"),
     ],
 )
 def test_an_unsound_plan_is_refused(repo: Repo, plan: object, problem: str) -> None:

@@ -679,7 +679,7 @@ def test_the_list_as_text_reads_back_and_refuses_what_it_does_not_know(repo: Rep
         ("merge 0101", "line 1 of the to-do list is not valid"),
         ("pick ffff", "does not name a commit of the range"),
         (f"pick {oids[0]}\npick {oids[0]}", f"line 2 repeats {oids[0].short()}"),
-        (f"squash {oids[0]}", "none before it to squash into"),
+        (f"squash {oids[0]}", "the first commit cannot be squashed"),
     ):
         with pytest.raises(InvalidInputError, match=problem):
             steps.read(text)

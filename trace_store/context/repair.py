@@ -1,7 +1,8 @@
-"""Repair of contexts: a series of steps, until every provider accepts the result.
+"""Repair of contexts: steps that are repeated until every chosen provider accepts the result.
 
-`providers.validity` decides which result belongs to which call, and where it must stand; all renderers use it. A
-repaired part equals what the renderers would send, so a repair does not change requests.
+`providers.validity` decides which result belongs to which call, and where it must stand; all renderers use it. Where a
+renderer would adapt a part, the repaired part is what it would send. But a call without a result gets an error result
+here, while renderers leave the call out.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ REPEATED_TEXT = "it contains the same text twice"
 MAXIMUM_ID_CHARACTERS = 200
 
 Arrivals = dict[Place, list[tuple[Place, Place]]]
-"""By the part that they move behind: the results, as (call, result) in the order of the calls."""
+"""Maps a part to the results that move behind it, as (call, result) in the order of the calls."""
 
 LEFT_OUT = "left out"
 
@@ -180,8 +181,9 @@ def _is_system(item: WorkingMessage) -> bool:
 def _remove_duplicates(work: WorkingCopy) -> None:
     """Remove messages that were copied when a part of the session was recorded twice.
 
-    An assistant message is a copy if an earlier one has the same provider id and all its content; so are equal messages
-    right before and equal results right after it. Within a message, equal calls are copies, and equal texts of Claude.
+    An assistant message is a copy if an earlier one has the same provider id and all its parts. Messages right before
+    it and results right after it are copies, too, as long as they equal those around the original. Within a message,
+    a repeated call is a copy, and so is a repeated text of Claude.
     """
     items = work.items
     for item in items:
@@ -206,7 +208,7 @@ def _remove_repeated_parts(work: WorkingCopy, item: WorkingMessage) -> None:
         is_unique = isinstance(part, ToolCall) or (from_claude and isinstance(part, Text))
         detail = f"it holds call {part.id!r} twice" if isinstance(part, ToolCall) else REPEATED_TEXT
         if not (is_unique and part in seen) or not work.report(
-            DUPLICATE_MESSAGE, item, detail, "left out once", IDS_ONCE
+            DUPLICATE_MESSAGE, item, detail, "the copy left out", IDS_ONCE
         ):
             kept.append(part)
             seen.add(part)
@@ -282,7 +284,7 @@ def _complete_pairs(work: WorkingCopy) -> None:
     unanswered: dict[int, list[str]] = {}
     for fault in faults:
         at, index = fault.place
-        # Without the end, which says what a renderer does.
+        # After the semicolon the detail says what a renderer does; a repair may do something else.
         problem = fault.detail.rpartition("; ")[0]
         part = items[at].parts[index]
         if fault.code == ORPHAN_CALL and isinstance(part, ToolCall):
@@ -317,12 +319,12 @@ def _rename_reused_ids(work: WorkingCopy) -> None:
                 done = f"call and result renamed to {new!r}"
                 if work.report(REUSED_CALL_ID, item, detail, done, ANTHROPIC):
                     id_ = new
-                    renamed = ToolCall(id_, part.name, part.arguments, part.format)
-                    _set_part(item, index, renamed)
+                    call = ToolCall(id_, part.name, part.arguments, part.format)
+                    _set_part(item, index, call)
                     result = items[answer[0]].parts[answer[1]]
                     if isinstance(result, ToolResult):
-                        moved = ToolResult(id_, result.content, result.is_error, call=result.call)
-                        _set_part(items[answer[0]], answer[1], moved)
+                        renamed = ToolResult(id_, result.content, result.is_error, call=result.call)
+                        _set_part(items[answer[0]], answer[1], renamed)
             used.add(id_)
 
 
@@ -367,6 +369,13 @@ def _move_results(work: WorkingCopy) -> None:
 def _apply_moves(
     work: WorkingCopy, destinations: Mapping[int, Mapping[int, Place]], arrivals: Arrivals
 ) -> None:
+    """Move results: with their message if all its parts go to one place, else in new messages or into an existing one.
+
+    Args:
+        work: the working copy.
+        destinations: by message and part, the part that a result moves behind.
+        arrivals: the same moves, by destination.
+    """
     items = work.items
     whole = {at for at, ends in destinations.items() if _moves_whole(items, at, ends)}
     inside = {end for end in arrivals if _is_answered_inside(items[end[0]], end[1])}
@@ -403,7 +412,7 @@ def _moves_whole(items: list[WorkingMessage], at: int, ends: Mapping[int, Place]
 
 
 def _is_answered_inside(item: WorkingMessage, index: int) -> bool:
-    """Return True if a result follows a part in its message; moved results must then go inside, too."""
+    """Return True if a result follows a part in its message; results that move behind it then join the message."""
     return any(isinstance(part, ToolResult) for part in item.parts[index + 1 :])
 
 

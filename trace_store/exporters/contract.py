@@ -1,7 +1,7 @@
 """Input and output of exporters: a session, and a file with its losses.
 
-Rule: no store here. A writer is a pure function of the session: no store, no clock, equal bytes
-for equal sessions. A new format is a module with the attributes of `FormatWriter` and a row in the registry.
+Rule: a writer is a pure function of the session. It uses neither store nor clock, and writes equal bytes for equal
+sessions. A new format is a module with the attributes of `FormatWriter` and a row in the registry.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SESSION, AGENTS, REWINDS, COPIES = "", "agents", "rewinds", "copies"
 """Kinds of session branches: the session itself, or a branch below it."""
 
 SKIPPED = "skipped"
-"""Why a message is hidden from the model, if neither removed nor replaced."""
+"""`SessionTurn.hidden` of a message that has the priority `skip`."""
 
 LOSSES = {
     "argument-text": "exact text of a tool call's arguments, if the format stores an object",
@@ -114,7 +114,7 @@ class SessionTurn:
         usage: the provider's usage report; set on one message per report, so that sums are right.
         reason: why it replaces other messages, such as `compaction`; "" for most.
         replaced: number of messages that its commit replaces.
-        hidden: "" for a visible message; else REMOVED, REPLACED or SKIPPED.
+        hidden: "" for a visible message; else "removed", "replaced" or SKIPPED.
     """
 
     message: CompiledMessage
@@ -257,7 +257,7 @@ class Exported:
         text: True if it is UTF-8 text that a terminal can show.
         resume: where to put the file and how to resume the session; "" if the agent cannot resume from it.
         blake3: hash of the file, in hex, if it is the one that was imported; else "".
-        placeholders: how many secrets of the imported file are placeholders here, since they are not stored.
+        placeholders: for an imported file, the number of placeholders that stand for its secrets; else 0.
         hidden_count: number of hidden messages that were left out although the format could hold them.
     """
 
@@ -282,7 +282,7 @@ class Exported:
 class FormatWriter(Protocol):
     """Interface of a module that writes one format.
 
-    A format for readers may set `SHOWS_HIDDEN = True`: it then receives hidden turns and marks them. Others receive
+    A format for people may set `SHOWS_HIDDEN = True`: it then receives hidden turns and marks them. Others receive
     what the model is shown.
 
     Attributes:

@@ -1,7 +1,7 @@
 """gc and prune: quarantine of unreachable objects, deleted after a grace period.
 
 Invariant: `gc` takes loose objects; `prune` also packed ones, whose packs are first rewritten without them. Objects
-are taken by rename, under the journal lock, after reachability was checked again. An unreadable root, or one whose
+are moved under the journal lock, after reachability was checked again. An unreadable root, or one whose
 target is missing, stops everything before any change.
 """
 

@@ -82,7 +82,7 @@ class Step:
     Attributes:
         action: "pick", "reword", "edit", "squash", "fixup" or "drop"; or "revert".
         oid: the commit.
-        message: the new commit message for "reword" or "revert"; "" keeps or generates one.
+        message: the new commit message; "" keeps the old one, or generates that of a revert. A "reword" needs one.
         number: the number of a single message to pick; None for the whole commit.
     """
 
@@ -142,7 +142,8 @@ class Todo(list[Step]):
                 new message.
 
         Raises:
-            InvalidInputError: a line is not valid, or names no commit of the range or one twice.
+            InvalidInputError: a line is not valid, names no commit of the range, or repeats one; a reword has no
+                message, or the first commit is squashed.
         """
         return [self._reworded(each, reword) for each in _read(text, [step.oid for step in self])]
 
@@ -205,7 +206,9 @@ def complete(steps: Sequence[object], known: Sequence[ObjectId]) -> list[Step]:
         listed.add(step.oid)
     first = next((step for step in found if step.action != DROP), None)
     if first is not None and first.action in SQUASHING:
-        raise errors.InvalidInputError("the first commit has none before it to squash into")
+        raise errors.InvalidInputError(
+            "the first commit cannot be squashed: no commit comes before it"
+        )
     # The added drops come first, so that messages that depend on these commits are left out as well.
     return [*(Step(DROP, oid) for oid in known if oid not in listed), *found]
 

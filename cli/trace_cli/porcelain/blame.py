@@ -53,8 +53,8 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
     """Show which commit each message comes from, and who changed it since.
 
     For each message: the commit that added it, the branch, the author, the tool, and later changes. For an imported
-    message the branch is that of its session. Otherwise it is taken from the reflogs of this working copy, or from the
-    history that contains the commit.
+    message the branch is that of its session. Otherwise the reflogs of this working copy decide; without an entry, it
+    is a branch whose history has the commit.
     """
     with opened(invocation) as repo:
         invocation.page()

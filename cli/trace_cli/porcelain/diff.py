@@ -66,9 +66,9 @@ def diff(
     """Show changes between the contexts of two revisions.
 
     With one revision, compare it with HEAD; with none, HEAD with its parent. `A...B` compares B with the merge base of
-    both. Messages are matched by address: added, removed, edited, moved, or with another priority or other labels. For
-    edited messages the changed words are shown. The last line says how much of the beginning is unchanged, so that a
-    provider's cache can reuse it.
+    both. Messages are matched by address, and shown if they were added, removed, edited or moved, or got another
+    priority or other labels. For edited messages the changed words are shown. The last line says how much of the
+    beginning is unchanged, so that a provider's cache can reuse it.
 
         trace diff main try-b
         trace diff --stat HEAD~5

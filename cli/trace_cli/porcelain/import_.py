@@ -258,12 +258,12 @@ def _file_lines(invocation: Invocation, file: FileReport) -> Iterator[str]:
         yield f"{name}: {file.skipped.replace('-', ' ')}{why}"
         return
     made = f"{counted(file.commits, 'commit')}, {counted(file.messages, 'message')}"
-    here = (
+    present = (
         f", {counted(file.commits_present, 'commit')} already present"
         if file.commits_present
         else ""
     )
-    yield f"{name}: {made}{here}"
+    yield f"{name}: {made}{present}"
     for branch in file.branches:
         short = safe(branch.ref.removeprefix("refs/heads/"))
         yield f"    {paint(invocation, short, 'green')} at {branch.oid.short()}"

@@ -48,7 +48,7 @@ _EXPLANATIONS = {
     Option(
         "--to",
         "to",
-        "The size of the context in tokens, such as 80k, or a share of its messages: 50%",
+        "The target in tokens, such as 80k, or the share of the messages' tokens to keep: 50%",
         "TOKENS",
     ),
     Option("--percent", "percent", "The share of the messages' tokens to keep", "N", number=True),
@@ -89,7 +89,9 @@ def trim_command(
         trace trim --percent 50
     """
     if (to is None) == (percent is None):
-        raise usage_error("give --to TOKENS or --percent N", "for example: trace trim --percent 50")
+        raise usage_error(
+            "give either --to TOKENS or --percent N", "for example: trace trim --percent 50"
+        )
     if percent is not None and not 1 <= percent <= 99:
         raise usage_error("--percent takes a number from 1 to 99")
     if range is not None and first is not None:

@@ -118,7 +118,7 @@ def table(
     total = terminal_width(invocation)
     # Without a width limit the last column needs no padding, so its width is not computed.
     open_end = not total and align[-1] == LEFT
-    widths = [max(_sizes([row[i] for row in everything])) for i in range(count - open_end)]
+    widths = [max(_cell_widths([row[i] for row in everything])) for i in range(count - open_end)]
     widths += [0] * open_end
     if total:
         widths = _fitting_widths(widths, total)
@@ -129,7 +129,7 @@ def table(
         if total:
             cells = [fit(cell, width) for cell in cells]
         is_last = i == count - 1 and align[i] == LEFT
-        spaces = None if is_last else [" " * (width - size) for size in _sizes(cells)]
+        spaces = None if is_last else [" " * (width - size) for size in _cell_widths(cells)]
         if invocation.color:
             shades = [row[i] for row in styles] if styles else [""] * len(rows)
             shades = ["dim", *shades] if header else shades
@@ -141,7 +141,7 @@ def table(
     return [line.rstrip() for line in map("  ".join, zip(*columns, strict=True))]
 
 
-def _sizes(cells: Sequence[str]) -> list[int]:
+def _cell_widths(cells: Sequence[str]) -> list[int]:
     """Return the width of each cell in terminal columns."""
     return list(map(len if "".join(cells).isascii() else columns_of, cells))
 
@@ -196,7 +196,7 @@ def date(milliseconds: int) -> str:
 
 
 def token_summary(context: CompiledContext | Status) -> str:
-    """Return a context's token counts as text: reported, estimated, and how many are text."""
+    """Describe a context's token counts: reported, estimated, and how many of them are text."""
     total, text = context.token_count or 0, context.text_token_count or 0
     estimated, tokens = context.estimated_token_count or 0, counted(total, "token")
     if not estimated:

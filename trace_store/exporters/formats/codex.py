@@ -102,10 +102,10 @@ def _fit(session: ExportSession) -> list[DraftMessage]:
         _set_read_fields(draft, session)
         if draft.role == ASSISTANT:
             model = draft.model = draft.model or model
-    block = _compacted(drafts, session)
+    compacted_count = _compacted_count(drafts, session)
     reports: list[Usage] = []
     for number, draft in enumerate(drafts):
-        draft.summary = number < block
+        draft.summary = number < compacted_count
         draft.usage = None if draft.summary else _fit_usage(draft.usage, reports)
     return drafts
 
@@ -169,13 +169,13 @@ def _set_read_fields(draft: DraftMessage, session: ExportSession) -> None:
 
 
 def _is_from_agent(draft: DraftMessage, session: ExportSession) -> bool:
-    """Return True if another Codex agent said it; users have no names there."""
+    """Return True if another Codex agent wrote the message; in Codex, only agents have names."""
     by_name = draft.role == USER and bool(draft.name) and session.format == NAME
     return by_name and not _is_item(draft.parts[0])
 
 
 def _fit_usage(usage: Usage | None, reports: list[Usage]) -> Usage | None:
-    """Return a usage report as a reader gets it; None for a later one without tokens."""
+    """Return a usage report as a reader gets it; None for one without tokens, except the first."""
     if usage is None:
         return None
     read = normalise_usage(_usage_of(usage))
@@ -198,7 +198,7 @@ def _usage_of(usage: Usage) -> dict[str, int]:
     return form | {"total_tokens": usage.input_total + usage.output_total}
 
 
-def _compacted(drafts: Sequence[DraftMessage], session: ExportSession) -> int:
+def _compacted_count(drafts: Sequence[DraftMessage], session: ExportSession) -> int:
     """Return the number of drafts at the start that a compaction record can hold."""
     first = session.turns[drafts[0].turn] if drafts else None
     if first is None or not first.is_summary:
@@ -230,7 +230,7 @@ def _items(draft: DraftMessage, text_calls: Collection[str]) -> list[Record]:
 
 
 def _needs_list(result: ToolResult) -> bool:
-    """Return True if the text of a result must be a list of blocks, not to be read as a failure."""
+    """Return True if a result must be a list of blocks, because readers would take its text for a failure."""
     return not result.is_error and _tells_failure(result)
 
 
@@ -260,6 +260,7 @@ class _Records:
         self._totals: dict[str, int] = {}
         self._model = ""
         self._turn = ""
+        # Whether a response was written that nothing has ended yet.
         self._open = False
 
     def all(self) -> Iterator[Record]:
@@ -403,7 +404,7 @@ def _fit_content(part: Part) -> Part | None:
 
 
 def _drop_unsigned_reasoning(draft: DraftMessage) -> None:
-    """Remove reasoning without a signature directly after it: it is never sent again."""
+    """Remove unsigned reasoning unless signed reasoning follows in the same run: it is never sent again."""
     signed = False
     for piece in reversed([piece for piece in draft.pieces if piece.part is not None]):
         if not isinstance(piece.part, Reasoning):

@@ -1,7 +1,7 @@
 """Requests read back as messages, with the origin of each part in the session.
 
-Invariant: requests are read with the parsers of the importers. So a loss is exactly what an import does not get back,
-and renderers need not count losses.
+Invariant: requests are read with the parsers of `providers`, which importers use, too. So a loss is exactly what an
+import does not get back, and renderers need not count losses.
 
 - Calls keep their order, and results are matched by the ids of their calls.
 - Other parts are matched by content, in order, among the parts of the same speaker.
@@ -45,7 +45,7 @@ def read_back(messages: Sequence[CompiledMessage], request: Any) -> tuple[list[D
     """Return a request's messages with origins, and the number of parts moved out of their result.
 
     Args:
-        messages: the rendered messages.
+        messages: the messages of the session, from which the request was rendered.
         request: the provider's request.
     """
     origins = _Origins(messages)
@@ -101,7 +101,10 @@ class _Origins:
                     self._places[key].append((at, index))
 
     def find(self, part: Part, role: str) -> DraftPart | None:
-        """Return the piece of a part in a message of this role; None for a note."""
+        """Return a request's part with its origin; None for a note, and for a part that was moved out of a result.
+
+        A moved part is added to the result that it came from.
+        """
         if isinstance(part, ToolCall):
             return self._call(part)
         if isinstance(part, ToolResult):
@@ -285,7 +288,7 @@ def _short_first(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def kept_tools(session: ExportSession, schemas: Sequence[Any]) -> int:
-    """Return the number of the session's tools among schemas, by name or value."""
+    """Return how many of the session's tools the schemas include; tools without a name are compared as JSON."""
     there = Counter(name for schema in schemas for name in tool_names(schema))
     kept = 0
     for tool in session.tools:
