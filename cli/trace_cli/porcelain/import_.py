@@ -190,7 +190,8 @@ def _places(environment: Environment) -> list[str]:
 def _short(path: str, environment: Environment) -> str:
     """Return a path for people, with `~` for the home folder."""
     home = environment.home
-    return f"~{path.removeprefix(home)}" if home and path.startswith(home) else path
+    is_below = bool(home) and f"{path}{os.sep}".startswith(f"{home}{os.sep}")
+    return f"~{path.removeprefix(home)}" if is_below else path
 
 
 def show_report(invocation: Invocation, report: ImportReport, *, verbose: bool = False) -> None:
