@@ -1,4 +1,7 @@
-"""Checks of the arguments of public methods."""
+"""Checks of the arguments of public methods.
+
+Each check raises InvalidInputError for the first value that does not fit; the error names its argument.
+"""
 
 from __future__ import annotations
 
@@ -6,94 +9,102 @@ import os
 
 from trace_store import errors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 _MOST = 2**53
 """The largest count: a larger one is no index for `islice` or SQLite."""
 
 
 def check_text(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is not text."""
-    for name, value in arguments.items():
+    """Check that each is text."""
+    for name, value in arguments.items():  # without another call, because every append comes here
         if not isinstance(value, str):
             raise _wrong(name, "text", value)
 
 
 def check_flag(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is neither True nor False."""
-    for name, value in arguments.items():
-        if not isinstance(value, bool):
-            raise _wrong(name, "True or False", value)
+    """Check that each is True or False."""
+    _check_class(arguments, "True or False", bool)
+
+
+def check_instance(wanted: type, **arguments: object) -> None:
+    """Check that each is a value of a class."""
+    _check_class(arguments, f"of class {wanted.__name__}", wanted)
 
 
 def check_count(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is neither None nor an integer from 0 on."""
-    for name, value in arguments.items():
-        if value is None or (type(value) is int and 0 <= value <= _MOST):
-            continue
-        raise _wrong(name, "a count", value)
-
-
-def check_path(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is not a path."""
-    for name, value in arguments.items():
-        if not isinstance(value, str | os.PathLike):
-            raise _wrong(name, "a path", value)
-        try:
-            has_nul = b"\0" in os.fsencode(value)
-        except UnicodeEncodeError:
-            has_nul = True
-        if has_nul:
-            raise errors.InvalidInputError(
-                f"{name} has characters that no path has: {str(value)[:80]!r}", argument=name
-            )
-
-
-def check_callable(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is neither None nor callable."""
-    for name, value in arguments.items():
-        if value is not None and not callable(value):
-            raise _wrong(name, "a callable", value)
-
-
-def check_items(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is not an iterable of items; text is none."""
-    for name, value in arguments.items():
-        if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
-            raise _wrong(name, "a list", value)
-
-
-def check_texts(**arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is neither a list nor a tuple of texts."""
-    for name, value in arguments.items():
-        if not isinstance(value, list | tuple):
-            raise _wrong(name, "a list of texts", value)
-        for item in value:
-            if not isinstance(item, str):
-                raise _wrong(name, "a list of texts", item)
-
-
-def check_type(wanted: type, **arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is not a value of a class."""
-    for name, value in arguments.items():
-        if not isinstance(value, wanted):
-            raise _wrong(name, f"of class {wanted.__name__}", value)
-
-
-def check_number(low: float, high: float, **arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is not a number from `low` to `high`."""
-    for name, value in arguments.items():
-        if isinstance(value, bool) or not (isinstance(value, int | float) and low <= value <= high):
-            raise _wrong(name, f"a number from {low} to {high}", value)
+    """Check that each is None or an integer from 0 on."""
+    _check(arguments, "a count", lambda it: it is None or (type(it) is int and 0 <= it <= _MOST))
 
 
 def check_integer(low: int, high: int, **arguments: object) -> None:
-    """Raise InvalidInputError, naming the argument, if one is not an integer from `low` to `high`."""
+    """Check that each is an integer from `low` to `high`."""
+    wanted = f"an integer from {low} to {high}"
+    _check(arguments, wanted, lambda it: type(it) is int and low <= it <= high)
+
+
+def check_number(low: float, high: float, **arguments: object) -> None:
+    """Check that each is a number from `low` to `high`."""
+    wanted = f"a number from {low} to {high}"
+    _check(arguments, wanted, lambda it: type(it) in (int, float) and low <= it <= high)
+
+
+def check_callable(**arguments: object) -> None:
+    """Check that each is None or callable."""
+    _check(arguments, "a callable", lambda it: it is None or callable(it))
+
+
+def check_items(**arguments: object) -> None:
+    """Check that each is iterable, and not text."""
+    _check(arguments, "a list", lambda it: hasattr(it, "__iter__") and type(it) not in (str, bytes))
+
+
+def check_texts(**arguments: Any) -> None:
+    """Check that each is a list or tuple of texts."""
+    for name, texts in arguments.items():
+        _check_class({name: texts}, "a list of texts", (list, tuple))
+        for each in texts:
+            _check_class({name: each}, "a list of texts", str)
+
+
+def check_path(**arguments: Any) -> None:
+    """Check that each is a path."""
+    _check_class(arguments, "a path", (str, os.PathLike))
+    _check_encoding(arguments, os.fsencode)
+
+
+def check_storable(**texts: str) -> None:
+    """Check that a message could hold each text; SQLite takes no others."""
+    _check_encoding(texts, str.encode)
+
+
+def _check(arguments: dict[str, object], wanted: str, fits: Callable[[Any], bool]) -> None:
     for name, value in arguments.items():
-        if type(value) is not int or not low <= value <= high:
-            raise _wrong(name, f"an integer from {low} to {high}", value)
+        if not fits(value):
+            raise _wrong(name, wanted, value)
+
+
+def _check_class(arguments: dict[str, object], wanted: str, classes: Any) -> None:
+    for name, value in arguments.items():
+        if not isinstance(value, classes):
+            raise _wrong(name, wanted, value)
+
+
+def _check_encoding(texts: dict[str, Any], encode: Callable[[Any], bytes]) -> None:
+    for name, text in texts.items():
+        try:
+            if b"\0" not in encode(text):
+                continue
+        except UnicodeEncodeError:
+            pass
+        raise errors.InvalidInputError(
+            f"{name} has a NUL character or is not valid UTF-8: {str(text)[:40]!r}", argument=name
+        )
 
 
 def _wrong(argument: str, wanted: str, value: object) -> errors.InvalidInputError:
-    return errors.InvalidInputError(
-        f"{argument} is {wanted}, not {type(value).__name__} {str(value)[:40]!r}",
-        argument=argument,
-    )
+    said = f"{argument} is {wanted}, not {type(value).__name__} {str(value)[:40]!r}"
+    return errors.InvalidInputError(said, argument=argument)

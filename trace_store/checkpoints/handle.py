@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from trace_store import errors, history, merge
 from trace_store import revision as revisions
-from trace_store.arguments import check_callable, check_flag, check_text, check_type
+from trace_store.arguments import (
+    check_callable,
+    check_flag,
+    check_instance,
+    check_text,
+    check_texts,
+)
 from trace_store.checkpoints import hard
 from trace_store.checkpoints import soft as soft_checkpoints
 from trace_store.checkpoints.forks import Forks as Forks
@@ -99,7 +105,7 @@ class Checkpoints:
 
         Return None if it is a soft checkpoint of an empty branch.
         """
-        check_type(hard.Checkpoint, checkpoint=checkpoint)
+        check_instance(hard.Checkpoint, checkpoint=checkpoint)
         if checkpoint.form != hard.SOFT:
             return checkpoint.commit
         return soft_checkpoints.soft_source(self._store, checkpoint)
@@ -164,8 +170,7 @@ class Checkpoints:
 
         Patterns such as `auto/*` select some.
         """
-        for pattern in patterns:
-            check_text(patterns=pattern)
+        check_texts(patterns=patterns)
         return [
             hard.read_checkpoint(self._store, ref, oid)
             for ref, oid in self._store.refs.iterate(CHECKPOINTS)

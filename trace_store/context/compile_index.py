@@ -64,8 +64,8 @@ START = bytes(32)
 """The prefix hash before the first message."""
 
 MARKER = 1
-"""The record stands for a commit, not for a message. The commit is the last one of the records, one that set the
-tools, or one that was measured earlier."""
+"""The record is about a commit and not about a message. It is the last commit of the index, a commit that set the
+tools, or a commit that was measured earlier."""
 END = 2
 """The last record of a commit; the index is valid up to here."""
 GHOST = 4
@@ -77,7 +77,7 @@ IS_MARKED = 64
 TOOLS = 128
 """The commit of this marker set the tools."""
 MEASURED_EARLIER = 256
-"""This marker stands for a commit that was measured earlier. These records do not begin with its context.
+"""This marker is about a commit that was measured earlier, with a context that these records do not begin with.
 
 A commit is measured if a provider reported the tokens of its context. The marker's `number` is the message count of
 that context, and `seen` its prefix hash; both are 0 if unknown.

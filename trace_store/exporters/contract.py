@@ -257,7 +257,7 @@ class Exported:
         text: True if it is UTF-8 text that a terminal can show.
         resume: where to put the file and how to resume the session; "" if the agent cannot resume from it.
         blake3: hash of the file, in hex, if it is the one that was imported; else "".
-        placeholders: for an imported file, the number of placeholders that stand for its secrets; else 0.
+        placeholders: the number of secrets in an imported file that are stored as placeholders; 0 for other files.
         hidden_count: number of hidden messages that were left out although the format could hold them.
     """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from _collections_abc import Mapping  # the same class as in collections.abc, but cheap to import
 
 from trace_store import context, errors, history, providers
-from trace_store.arguments import check_text, check_texts, check_type
+from trace_store.arguments import check_instance, check_text, check_texts
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Operation, check_operation, read_commit
@@ -254,14 +254,16 @@ class Draft:
         """
         if priority is not None:
             check_text(priority=priority)
-        patterns = None if keep is None else [self._put(bytes_of(k)) for k in _as_list(keep=keep)]
+        patterns = (
+            None if keep is None else [self._put(bytes_of(k)) for k in _as_list("keep", keep)]
+        )
         self._add(
             ops.annotate(
                 self._addresses(targets),
                 priority=priority,
                 keep=patterns,
-                labels=[self._gathering.text(label) for label in _as_list(labels=labels)],
-                unlabels=[self._gathering.text(label) for label in _as_list(unlabels=unlabels)],
+                labels=[self._gathering.text(label) for label in _as_list("labels", labels)],
+                unlabels=[self._gathering.text(label) for label in _as_list("unlabels", unlabels)],
             )
         )
 
@@ -336,7 +338,7 @@ class Draft:
             InvalidInputError: the shape of the dictionary is unknown.
         """
         check_text(model=model, renderer=renderer)
-        check_type(bytes, sent=sent)
+        check_instance(bytes, sent=sent)
         normal = (
             usage
             if isinstance(usage, context.usage.Usage)
@@ -451,16 +453,15 @@ def as_targets(targets: Any) -> Sequence[Target]:
     return list(targets)
 
 
-def _as_list(**argument: str | Sequence[str]) -> Sequence[str]:
-    """Return the value of an argument, one or several texts, as a list.
+def _as_list(argument: str, given: str | Sequence[str]) -> Sequence[str]:
+    """Return one or several texts, which are an argument, as a list.
 
     Raises:
         InvalidInputError: it is neither.
     """
-    (given,) = argument.values()
     if isinstance(given, str):
         return [given]
-    check_texts(**argument)
+    check_texts(**{argument: given})
     return given
 
 

@@ -196,9 +196,8 @@ class FileImport:
         progress, redact = self._progress, self._redactor.line
         done: InputLine | None = None  # the last complete line, or one that cannot grow
         for line in read_lines(pages.read, file.size, offset=offset, number=number):
-            skipped, known = (
-                (0, 0) if line.ended else (len(planner.skips()), _record_count(planner))
-            )
+            skipped = 0 if line.ended else len(planner.skips())
+            known = 0 if line.ended else _record_count(planner)
             pieces = planner.feed(redact(line))
             if pieces:
                 self._take(planner, pieces)

@@ -201,16 +201,16 @@ class InputLine(NamedTuple):
 
 
 class LineAt(Protocol):
-    """Reads a line line_reader by number, offset and length."""
+    """Reads a line once more, by number, offset and length."""
 
     def __call__(self, number: int, offset: int, length: int) -> InputLine: ...
 
 
 def line_at(read_at: ReadAt, number: int, offset: int, length: int) -> InputLine:
-    """Return a line line_reader as the plan first received it.
+    """Return a line once more, as the planner received it first.
 
     Args:
-        read_at: the reader that the plan was created with.
+        read_at: the reader that the planner was created with.
         number: line number.
         offset: byte offset in the file.
         length: length in the file in bytes.

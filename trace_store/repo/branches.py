@@ -6,7 +6,14 @@ from itertools import islice
 
 import trace_store
 from trace_store import errors, history, repo, revision, store
-from trace_store.arguments import check_callable, check_count, check_flag, check_items, check_text
+from trace_store.arguments import (
+    check_callable,
+    check_count,
+    check_flag,
+    check_items,
+    check_text,
+    check_texts,
+)
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId
 from trace_store.ref_names import BRANCHES, FORKS, TRASH
@@ -60,8 +67,7 @@ class Branches:
         Raises:
             RevisionNotFoundError: there is no such commit.
         """
-        for pattern in patterns:
-            check_text(patterns=pattern)
+        check_texts(patterns=patterns)
         given = {"contains": contains, "merged": merged, "unmerged": unmerged}
         commits = {
             name: revision.resolve_commit(self._store, name_of(each, name))

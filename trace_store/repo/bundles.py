@@ -146,7 +146,7 @@ def _named(file: Path | Function) -> str | Function:
     Raises:
         InvalidInputError: it is neither.
     """
-    if isinstance(file, str | os.PathLike) or not callable(file):
-        check_path(file=file)
-        return os.fspath(file)
-    return file
+    if callable(file):
+        return file
+    check_path(file=file)
+    return os.fspath(file)

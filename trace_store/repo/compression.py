@@ -9,9 +9,9 @@ from trace_store.arguments import (
     check_callable,
     check_count,
     check_flag,
+    check_instance,
     check_items,
     check_text,
-    check_type,
 )
 from trace_store.context.compiled import RenderableContext
 from trace_store.repo.handle import Handle, name_of
@@ -117,7 +117,7 @@ class Compression:
         check_items(suggestions=suggestions)
         suggestions = list(suggestions)
         for each in suggestions:
-            check_type(compression.suggest.Suggestion, suggestions=each)
+            check_instance(compression.suggest.Suggestion, suggestions=each)
         return compression.suggest.apply(
             *(self._on(ref, writes=True), suggestions),
             author=self._handle.author,
@@ -196,7 +196,7 @@ class Compression:
 
     def heat(self, context: CompiledContext) -> list[float]:
         """Return how much later messages use each message of a context, from 0 to 1."""
-        check_type(RenderableContext, context=context)
+        check_instance(RenderableContext, context=context)
         return compression.suggest.Heat(context.messages).values
 
     def _on(self, ref: str, *, writes: bool = False) -> Store:

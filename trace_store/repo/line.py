@@ -479,17 +479,11 @@ class Line:
         check_count(limit=limit)
         check_callable(walked=walked)
         of_message = {"text": text, "kind": kind, "role": role, "tool": tool, "path": path}
-        of_commit = {"meta": meta, "author": author, "operation": operation, "merges": merges}
         marks = {"priority": priority, "label": label}
-        check_text(**of_message, meta=meta, author=author, operation=operation, **marks)
-        wanted = {
-            **of_message,
-            **of_commit,
-            **marks,
-            "follow": follow,
-            "since": since,
-            "until": until,
-        }
+        of_commit = {"meta": meta, "author": author, "operation": operation}
+        texts = {**of_message, **marks, **of_commit}
+        check_text(**texts)
+        wanted = {**texts, "merges": merges, "follow": follow, "since": since, "until": until}
         where: dict[str, Any] = {"everything": everything, "trash": trash, "in_lines": in_lines}
         how: dict[str, Any] = {"first_parent": first_parent, "tokens": tokens, "walked": walked}
         names = [name_of(each) for each in (revision if isinstance(revision, list) else [revision])]

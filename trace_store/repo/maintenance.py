@@ -10,12 +10,12 @@ from trace_store.arguments import (
     check_callable,
     check_count,
     check_flag,
+    check_instance,
     check_integer,
     check_items,
     check_number,
     check_path,
     check_text,
-    check_type,
 )
 from trace_store.file_systems import kind_of
 from trace_store.files import replace_file
@@ -249,7 +249,7 @@ class Maintenance:
         Raises:
             InvalidInputError: the reason has several lines, or short content needs `force`.
         """
-        check_type(upkeep.purge.PurgePlan, plan=plan)
+        check_instance(upkeep.purge.PurgePlan, plan=plan)
         check_text(why=why)
         check_flag(dry_run=dry_run, verify=verify, force=force)
         return upkeep.purge.purge(
@@ -269,7 +269,7 @@ class Maintenance:
 
         Other clones must be replaced by new ones. Arguments and errors as in `purge`.
         """
-        check_type(upkeep.purge.PurgePlan, plan=plan)
+        check_instance(upkeep.purge.PurgePlan, plan=plan)
         check_text(why=why)
         check_flag(verify=verify)
         return upkeep.purge.purge_and_rewrite(

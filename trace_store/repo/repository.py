@@ -13,10 +13,10 @@ from trace_store.arguments import (
     check_callable,
     check_count,
     check_flag,
+    check_instance,
     check_integer,
     check_path,
     check_text,
-    check_type,
 )
 from trace_store.environment import Environment
 from trace_store.ref_names import full_name
@@ -89,7 +89,7 @@ class Repo(Line):
         check_path(path=path, directory="" if directory is None else directory)
         check_text(author=author, durability=durability, secrets=secrets)
         environment = Environment.read() if environment is None else environment
-        check_type(Environment, environment=environment)
+        check_instance(Environment, environment=environment)
         named = None if directory is None else os.fspath(directory)
         store = Store.init(os.fspath(path), directory=named, clock=clock, durability=durability)
         return cls._opened(store, environment, author, tokenizer, secrets)
@@ -135,7 +135,7 @@ class Repo(Line):
         check_text(author=author, durability=durability, secrets=secrets)
         check_flag(create=create, damaged=damaged)
         environment = Environment.read() if environment is None else environment
-        check_type(Environment, environment=environment)
+        check_instance(Environment, environment=environment)
         named = None if directory is None else os.fspath(directory)
         try:
             found = find(os.fspath(path), environment, explicit=named, damaged=damaged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trace_store import history
-from trace_store.arguments import check_flag, check_text
+from trace_store.arguments import check_flag, check_text, check_texts
 from trace_store.frozen import replace
 from trace_store.repo.handle import Handle, name_of
 
@@ -24,8 +24,7 @@ class Tags:
 
     def list(self, *patterns: str) -> List[TagEntry]:
         """Return the tags, sorted by name; with patterns such as `v1.*` the matching ones."""
-        for pattern in patterns:
-            check_text(patterns=pattern)
+        check_texts(patterns=patterns)
         return history.tags.list_tags(self._handle.store, patterns)
 
     def create(

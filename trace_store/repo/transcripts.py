@@ -9,11 +9,11 @@ from trace_store import secrets as secret_files
 from trace_store.arguments import (
     check_callable,
     check_flag,
+    check_instance,
     check_items,
     check_path,
     check_text,
     check_texts,
-    check_type,
 )
 from trace_store.errors import (
     CorruptObjectError,
@@ -161,8 +161,7 @@ class Transcripts:
         Branches are given by their full names. The agent's title and the prompt are those of the last listing, so that
         this reads no session.
         """
-        for ref in refs:
-            check_text(refs=ref)
+        check_texts(refs=refs)
         return sessions.listing.titles(self._handle.store, refs)
 
     def rename(
@@ -375,7 +374,7 @@ class Transcripts:
         check_flag(overwrite=overwrite)
         check_path(path=path)
         kept = self.original(session, file=file) if isinstance(session, str) else session
-        check_type(exporters.files.SourceFile, session=kept)
+        check_instance(exporters.files.SourceFile, session=kept)
         exported = exporters.files.restore_file(self._handle.store, kept)
         if path:
             self.save(exported, path, overwrite=overwrite)
@@ -428,7 +427,7 @@ class Transcripts:
         """
         check_flag(overwrite=overwrite)
         check_path(path=path)
-        check_type(exporters.contract.Exported, exported=exported)
+        check_instance(exporters.contract.Exported, exported=exported)
         return exporters.files.save(exported, path, overwrite=overwrite)
 
     def repair(

@@ -45,7 +45,7 @@ class Trust:
         Raises:
             RepositoryNotFoundError: there is none.
         """
-        check_path(path=path, directory=directory or "")
+        check_path(path=path, directory="" if directory is None else directory)
         named = None if directory is None else os.fspath(directory)
         found = store.discovery.find(
             os.fspath(path), self._environment, explicit=named, trusting=True

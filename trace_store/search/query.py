@@ -13,6 +13,7 @@ from contextlib import closing
 from itertools import chain, islice
 from typing import Any
 
+from trace_store.arguments import check_storable
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.snippet import Snippet, snippet_at, texts_of
 from trace_store.errors import ErrorCode, InvalidInputError, MessageNotFoundError, TraceError
@@ -242,24 +243,6 @@ def any_word(index: SearchIndex, text: str) -> str:
 def nothing_to_search_for(query: str) -> InvalidInputError:
     """Return the error for a query without a word."""
     return InvalidInputError("nothing to search for", value=query)
-
-
-def check_storable(**texts: str) -> None:
-    """Raise InvalidInputError, naming the argument, for a text that no message can hold: SQLite refuses it."""
-    for name, text in texts.items():
-        if "\0" in text or not _is_encodable(text):
-            raise InvalidInputError(
-                f"{name} has a NUL character or is not valid UTF-8: {text[:40]!r}", argument=name
-            )
-
-
-def _is_encodable(text: str) -> bool:
-    """Return True if a text can be written as UTF-8; one with surrogates cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def fts_query(query: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+from trace_store.arguments import check_storable
 from trace_store.context.snippet import Snippet
 from trace_store.frozen import value
 from trace_store.objects.commit import read_commit
@@ -15,7 +16,6 @@ from trace_store.search.index import SearchIndex
 from trace_store.search.query import (
     SearchFilter,
     any_word,
-    check_storable,
     fts_query,
     matches,
     nothing_to_search_for,

@@ -50,7 +50,7 @@ PULL_REQUEST, TRAIL, AGENT_TRACE = "pr", "trail", "agent-trace"
 
 @value
 class ExportFormat:
-    """A form.
+    """A format that trajectories are exported to.
 
     Attributes:
         ending: the end of a suggested file name.

@@ -9,12 +9,12 @@ from trace_store.arguments import (
     check_callable,
     check_count,
     check_flag,
+    check_instance,
     check_integer,
     check_items,
     check_path,
     check_text,
     check_texts,
-    check_type,
 )
 from trace_store.ident import parse_moment
 from trace_store.trajectories import events as ev
@@ -94,7 +94,7 @@ class Recording:
         """
         check_text(title=title, description=description, project=project, role=role)
         if task is not None:
-            check_type(Task, task=task)
+            check_instance(Task, task=task)
         facts = {
             "title": title,
             "task": None if task is None else task.as_map(),

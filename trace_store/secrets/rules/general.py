@@ -91,8 +91,8 @@ _VALUE = r"""[^\s"'\\`,;<>(){}\[\]$|]"""
 _OPENING = r"""\\*["'`]?"""
 _BLANKS = r"(?:\s{0,4}|[ \t]{0,24})"
 _IS = rf"""(?:\\*["'`])?\]?{_BLANKS}(?::=|=>|={{1,3}}|:|>){_BLANKS}(?:[A-Za-z]{{0,2}}\\*["'`])?"""
-# Triggers accept more than their rules. An automaton has a state for each set of places that a text may have reached in
-# all of them: counting, word boundaries and lists of names multiply the states, and each is built when a text needs it.
+# Triggers accept more than their rules: all of them are one automaton, which builds its states while it matches.
+# Counting, word boundaries and long lists of names multiply the states.
 _WIDE_IS = r"""\\*["'`]?\]?\s*[:=>][=>\s]*[A-Za-z]{0,2}[\s\\"'`]*"""
 _BEGIN = r"(?:\b|_|\\[nrt]|-D)"
 _PASSWORD = rf"(?i:passw(?:or)?d|passphrase|passwort|pwd|_pass|-pass|{_BEGIN}(?-i:pass|Pass)|(?-i:[a-z]Pass))"

@@ -483,7 +483,7 @@ SERVICES = (
         rf"{BEFORE}([MNO][A-Za-z0-9_-]{{23,27}}\.[A-Za-z0-9_-]{{6}}\.[A-Za-z0-9_-]{{27,38}})",
         (".",),
         checks.is_discord,
-        # It begins with a number: six digits in base64.
+        # A token begins with a number in base64; this is six digits of it.
         trigger=r"(?:[MNO][DTjz][AEIMQUYcgk][w-z0-5]){2}",
     ),
     Rule(

@@ -6,7 +6,7 @@ import os
 import re
 
 from trace_store import errors
-from trace_store.arguments import check_flag, check_text, check_type
+from trace_store.arguments import check_flag, check_instance, check_text
 from trace_store.frozen import replace, value
 from trace_store.refs.summary import git_branch
 from trace_store.trajectories import events as ev
@@ -129,7 +129,7 @@ class Tasks:
             StateError: no system is configured for the task, or a setting is missing.
             InvalidInputError: the system is unknown, or a setting is not valid.
         """
-        check_type(Task, task=task)
+        check_instance(Task, task=task)
         system, id = systems.system_of(task, self._project)
         record = system.resolve(id)
         return self._with_address(record) if record.external and not record.url else record
@@ -141,7 +141,7 @@ class Tasks:
             InvalidInputError: the trajectory has no task with an id.
             As `look_up`.
         """
-        check_type(State, state=state)
+        check_instance(State, state=state)
         if state.task is None or not state.task.id:
             raise errors.InvalidInputError(f"{state.id} has no task in a task system")
         record = self.look_up(state.task)
