@@ -6,9 +6,8 @@ branch of a choice becomes the checkpoint `archived/NAME`, and its conclusion a 
 
 from __future__ import annotations
 
-from trace_store import checkpoints, errors, history, merge
+from trace_store import check, checkpoints, errors, history, merge
 from trace_store import revision as revisions
-from trace_store.arguments import check_text
 from trace_store.checkpoints.hard import (
     ARCHIVED,
     BRANCH,
@@ -111,7 +110,7 @@ class Forks:
             MessageNotFoundError: there is no such message.
             As `resolve_commit` and `branch_ref`.
         """
-        check_text(start=start, ref=ref)
+        check.text(start=start, ref=ref)
         store = self._store
         full = branch_ref(name)
         point, made = _start(store, start or ref, self._author)
@@ -136,7 +135,7 @@ class Forks:
 
     def compare(self, left: str, right: str) -> ForkComparison:
         """Return two branches side by side; raises as `comparison.compare_forks`."""
-        check_text(left=left, right=right)
+        check.text(left=left, right=right)
         return checkpoints.comparison.compare_forks(self._contexts, left, right)
 
     def merge(self, winner: str, loser: str, *, reason: str = "") -> Choice:
@@ -153,7 +152,7 @@ class Forks:
             RefChangedError: another process moved a branch.
             SecretFoundError: the reason holds a secret, and the guard refuses secrets.
         """
-        check_text(winner=winner, loser=loser, reason=reason)
+        check.text(winner=winner, loser=loser, reason=reason)
         store, author = self._store, self._author
         kept, lost = (history.branches.find_branch(store, each) for each in (winner, loser))
         if kept == lost:

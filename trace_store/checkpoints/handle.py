@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from trace_store import errors, history, merge
+from trace_store import check, errors, history, merge
 from trace_store import revision as revisions
-from trace_store.arguments import (
-    check_callable,
-    check_flag,
-    check_instance,
-    check_text,
-    check_texts,
-)
 from trace_store.checkpoints import hard
 from trace_store.checkpoints import soft as soft_checkpoints
 from trace_store.checkpoints.forks import Forks as Forks
@@ -67,9 +60,9 @@ class Checkpoints:
             InvalidRefNameError: the name is not valid, or reserved for checkpoints that Trace makes.
             As `resolve_commit`, and `soft.save_soft`.
         """
-        check_text(ref=ref, reason=reason)
-        check_flag(soft=soft)
-        check_callable(model=model)
+        check.text(ref=ref, reason=reason)
+        check.flag(soft=soft)
+        check.function(model=model)
         store, author = self._store, self._author
         reason = self._guard.gathering().text(reason) if reason else reason
         if soft:
@@ -105,14 +98,14 @@ class Checkpoints:
 
         Return None if it is a soft checkpoint of an empty branch.
         """
-        check_instance(hard.Checkpoint, checkpoint=checkpoint)
+        check.instance(hard.Checkpoint, checkpoint=checkpoint)
         if checkpoint.form != hard.SOFT:
             return checkpoint.commit
         return soft_checkpoints.soft_source(self._store, checkpoint)
 
     def diff(self, name: str, ref: str = "HEAD", *, model: str = "") -> ContextDiff:
         """Return what changed in a context since a checkpoint; raises as `show` and `resolve_commit`."""
-        check_text(ref=ref, model=model)
+        check.text(ref=ref, model=model)
         return history.diff.diff(self._contexts, self.show(name).commit, ref, model=model)
 
     def restore(self, name: str, *, ref: str = "HEAD", branch: str = "") -> Restored:
@@ -128,7 +121,7 @@ class Checkpoints:
             AlreadyExistsError: there is a branch named `branch`.
             As `show`, and as `find_branch`.
         """
-        check_text(ref=ref, branch=branch)
+        check.text(ref=ref, branch=branch)
         store, found = self._store, self.show(name)
         if found.form == hard.SOFT:
             raise errors.StateError(
@@ -160,7 +153,7 @@ class Checkpoints:
 
     def inject(self, name: str, *, ref: str = "") -> Injected:
         """Put a soft checkpoint at the start of a context, once; raises as `soft.inject_checkpoint`."""
-        check_text(ref=ref)
+        check.text(ref=ref)
         return soft_checkpoints.inject_checkpoint(
             self._contexts, name, ref=ref, author=self._author
         )
@@ -170,7 +163,7 @@ class Checkpoints:
 
         Patterns such as `auto/*` select some.
         """
-        check_texts(patterns=patterns)
+        check.texts(patterns=patterns)
         return [
             hard.read_checkpoint(self._store, ref, oid)
             for ref, oid in self._store.refs.iterate(CHECKPOINTS)

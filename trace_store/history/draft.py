@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from _collections_abc import Mapping  # the same class as in collections.abc, but cheap to import
 
-from trace_store import context, errors, history, providers
-from trace_store.arguments import check_instance, check_text, check_texts
+from trace_store import check, context, errors, history, providers
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Operation, check_operation, read_commit
@@ -253,7 +252,7 @@ class Draft:
             InvalidOperationError: the priority or a label is not valid, or there is nothing to set.
         """
         if priority is not None:
-            check_text(priority=priority)
+            check.text(priority=priority)
         patterns = (
             None if keep is None else [self._put(bytes_of(k)) for k in _as_list("keep", keep)]
         )
@@ -337,8 +336,8 @@ class Draft:
         Raises:
             InvalidInputError: the shape of the dictionary is unknown.
         """
-        check_text(model=model, renderer=renderer)
-        check_instance(bytes, sent=sent)
+        check.text(model=model, renderer=renderer)
+        check.instance(bytes, sent=sent)
         normal = (
             usage
             if isinstance(usage, context.usage.Usage)
@@ -461,7 +460,7 @@ def _as_list(argument: str, given: str | Sequence[str]) -> Sequence[str]:
     """
     if isinstance(given, str):
         return [given]
-    check_texts(**{argument: given})
+    check.texts(**{argument: given})
     return given
 
 

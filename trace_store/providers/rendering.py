@@ -6,8 +6,7 @@ Invariant: a renderer is a pure function of messages, tools and options. `Render
 
 from __future__ import annotations
 
-from trace_store import errors, providers
-from trace_store.arguments import check_instance
+from trace_store import check, errors, providers
 from trace_store.frozen import value
 from trace_store.gc_pause import paused
 from trace_store.providers.wire import scrub
@@ -311,7 +310,7 @@ def render(
             names = ", ".join(sorted(RENDERERS))
             raise errors.InvalidInputError(f"unknown renderer {renderer[:40]!r}: one of {names}")
         renderer = RENDERERS[renderer]
-    check_instance(Renderer, renderer=renderer)
+    check.instance(Renderer, renderer=renderer)
     if cache not in CACHES:
         raise errors.InvalidInputError(
             f"unknown cache mode {cache[:40]!r}: one of {', '.join(CACHES)}"

@@ -5,15 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 import trace_store
-from trace_store import errors, history, repo, revision, store
-from trace_store.arguments import (
-    check_callable,
-    check_count,
-    check_flag,
-    check_items,
-    check_text,
-    check_texts,
-)
+from trace_store import check, errors, history, repo, revision, store
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.oid import ObjectId
 from trace_store.ref_names import BRANCHES, FORKS, TRASH
@@ -67,7 +59,7 @@ class Branches:
         Raises:
             RevisionNotFoundError: there is no such commit.
         """
-        check_texts(patterns=patterns)
+        check.texts(patterns=patterns)
         given = {"contains": contains, "merged": merged, "unmerged": unmerged}
         commits = {
             name: revision.resolve_commit(self._store, name_of(each, name))
@@ -87,7 +79,7 @@ class Branches:
             InvalidRefNameError: the name is not valid.
             RevisionNotFoundError, UnbornBranchError: there is no such commit.
         """
-        check_flag(force=force)
+        check.flag(force=force)
         ref, _, kept = history.branches.create_branch(
             self._store, name, name_of(start, "start"), author=self._handle.author, force=force
         )
@@ -103,7 +95,7 @@ class Branches:
             StateError: a merge, pick, revert or rebase is in progress on the branch, or HEAD is on `new`, which would
                 be replaced.
         """
-        check_flag(force=force)
+        check.flag(force=force)
         names = history.branches.names_before_and_after(self._store, old, new)
         self._handle.check_not_stopped(*names)
         before, ref = history.branches.rename_branch(
@@ -153,7 +145,7 @@ class Branches:
 
         The names include where HEAD's branch was forked. With `trash`, they include refs in the trash.
         """
-        check_items(commits=commits)
+        check.items(commits=commits)
         refs = self._store.refs
         head, found = refs.head(), refs.names_of(commits)
         names: dict[bytes, list[str]] = {
@@ -226,7 +218,7 @@ class Branches:
             StateError: the test finds the bad commit good, or a good one bad.
             RevisionNotFoundError: there is no such commit.
         """
-        check_callable(test=test)
+        check.function(test=test)
         several: Sequence[Any] = good if isinstance(good, list | tuple) else [good]
         contexts, goods = self._handle.contexts, [name_of(each, "good") for each in several]
         search = history.bisect.begin(contexts, name_of(bad, "bad"), goods)
@@ -248,7 +240,7 @@ class Branches:
             InvalidInputError: a good commit is not an ancestor of the bad one, or is given for messages.
             StateError: the context has no messages.
         """
-        check_flag(messages=messages)
+        check.flag(messages=messages)
         goods = [name_of(each, "good") for each in good]
         search = history.bisect.begin(
             self._handle.contexts, name_of(bad, "bad"), goods, messages=messages
@@ -279,7 +271,7 @@ class Branches:
         Raises:
             StateError: none is in progress, or one of another kind.
         """
-        check_text(kind=kind)
+        check.text(kind=kind)
         self._store.check_open()
         return repo.in_progress.required(self._handle, kind)
 
@@ -331,7 +323,7 @@ class Branches:
             AlreadyExistsError: with `create`, the branch exists and `force` is not given.
             StateError: a merge, pick, revert or rebase is in progress.
         """
-        check_flag(create=create, force=force, orphan=orphan)
+        check.flag(create=create, force=force, orphan=orphan)
         author = self._handle.author
         self._handle.check_not_stopped()
         if orphan:
@@ -350,7 +342,7 @@ class Branches:
             RevisionNotFoundError: there is no such branch or commit.
             StateError: a merge, pick, revert or rebase is in progress.
         """
-        check_flag(detach=detach)
+        check.flag(detach=detach)
         self._handle.check_not_stopped()
         author = self._handle.author
         try:
@@ -368,7 +360,7 @@ class Branches:
         Raises:
             RefNotFoundError: there is no reflog of that name.
         """
-        check_count(limit=limit)
+        check.count(limit=limit)
         ref = self.find_reflog(name)
         return [*islice(store.reflogs.newest_first(self._store, ref), limit)]
 
@@ -385,5 +377,5 @@ class Branches:
             before: the commit that the ref moved from.
             after: the commit that it moved to.
         """
-        check_text(message=message)
+        check.text(message=message)
         return history.undo.move_line(self._store, message, before, after)

@@ -5,14 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from trace_store.arguments import (
-    check_callable,
-    check_flag,
-    check_integer,
-    check_items,
-    check_path,
-    check_text,
-)
+from trace_store import check
 from trace_store.bundles.create import create_bundle
 from trace_store.bundles.ingest import import_bundle
 from trace_store.bundles.verify import list_bundle, verify_bundle
@@ -69,10 +62,10 @@ class Bundles:
             AlreadyExistsError: the file exists.
             StorageError: the disk failed; no file is left.
         """
-        check_flag(everything=everything, trash=trash, overwrite=overwrite, scan=scan)
-        check_items(since=since)
-        check_integer(1, 19, level=level)
-        check_callable(progress=progress)
+        check.flag(everything=everything, trash=trash, overwrite=overwrite, scan=scan)
+        check.items(since=since)
+        check.integer(1, 19, level=level)
+        check.function(progress=progress)
         secrets: set[tuple[str, str]] = set()
         find = self._handle.guard.scanner.find_bytes if scan else None
         report = create_bundle(
@@ -106,8 +99,8 @@ class Bundles:
             FormatError: the bundle is damaged; nothing was imported.
             ObjectNotFoundError: the bundle builds on commits that are not here.
         """
-        check_text(prefix=prefix)
-        check_callable(progress=progress)
+        check.text(prefix=prefix)
+        check.function(progress=progress)
         return import_bundle(
             self._handle.store,
             _named(file),
@@ -127,8 +120,8 @@ class Bundles:
 
         With `alone` only the bundle is checked; any repository can do that, such as `Repo.memory()`.
         """
-        check_flag(alone=alone)
-        check_callable(progress=progress)
+        check.flag(alone=alone)
+        check.function(progress=progress)
         return verify_bundle(_named(file), None if alone else self._handle.store, progress=progress)
 
     def list(self, file: Path | Callable[[int], bytes]) -> BundleHeader:
@@ -148,5 +141,5 @@ def _named(file: Path | Function) -> str | Function:
     """
     if callable(file):
         return file
-    check_path(file=file)
+    check.path(file=file)
     return os.fspath(file)

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store import compression, history
-from trace_store.arguments import (
-    check_callable,
-    check_count,
-    check_flag,
-    check_instance,
-    check_items,
-    check_text,
-)
+from trace_store import check, compression, history
 from trace_store.context.compiled import RenderableContext
 from trace_store.repo.handle import Handle, name_of
 from trace_store.store.handle import Store
@@ -49,7 +41,7 @@ class Compression:
             InvalidInputError: it is neither.
             RefNotFoundError: there is no such branch.
         """
-        check_text(text=text)
+        check.text(text=text)
         return compression.compress.parse_target(self._on(ref), text)
 
     def trim(
@@ -74,9 +66,9 @@ class Compression:
             message: the message of the commit.
             ref: the branch.
         """
-        check_count(to=to, keep_last=keep_last)
-        check_flag(partial=partial, dry_run=dry_run)
-        check_text(range=range, message=message)
+        check.count(to=to, keep_last=keep_last)
+        check.flag(partial=partial, dry_run=dry_run)
+        check.text(range=range, message=message)
         return compression.trim.trim(
             *(self._on(ref, writes=not dry_run), range),
             to=to,
@@ -90,7 +82,7 @@ class Compression:
 
     def dedupe(self, *, dry_run: bool = False, message: str = "", ref: str = "") -> TrimResult:
         """Replace repeated reads of a file, and repeated outputs, by references to the newest one."""
-        check_flag(dry_run=dry_run)
+        check.flag(dry_run=dry_run)
         return compression.trim.trim(
             self._on(ref, writes=not dry_run),
             to=None,
@@ -114,10 +106,10 @@ class Compression:
         self, suggestions: Sequence[Suggestion], *, message: str = "", ref: str = ""
     ) -> CommitResult:
         """Apply suggestions in one commit; raises as `compression.suggest.apply`."""
-        check_items(suggestions=suggestions)
+        check.items(suggestions=suggestions)
         suggestions = list(suggestions)
         for each in suggestions:
-            check_instance(compression.suggest.Suggestion, suggestions=each)
+            check.instance(compression.suggest.Suggestion, suggestions=each)
         return compression.suggest.apply(
             *(self._on(ref, writes=True), suggestions),
             author=self._handle.author,
@@ -127,8 +119,8 @@ class Compression:
 
     def plan(self, to: int | None = None, range: str = "", *, ref: str = "") -> CompressionPlan:
         """Return what `compress` would replace; raises as `compression.compress.plan`."""
-        check_count(to=to)
-        check_text(range=range)
+        check.count(to=to)
+        check.text(range=range)
         store = self._on(ref)
         limited = compression.compress.limited_target(store, to)
         return compression.compress.plan(store, range, to=limited)
@@ -158,10 +150,10 @@ class Compression:
             message: the message of the commit.
             ref: the branch.
         """
-        check_count(to=to, window=window)
-        check_text(range=range, text=text)
-        check_flag(force=force)
-        check_callable(model=model)
+        check.count(to=to, window=window)
+        check.text(range=range, text=text)
+        check.flag(force=force)
+        check.function(model=model)
         handle, store = self._handle, self._on(ref, writes=True)
         handle.checkpoint_before(store, "compress")
         return compression.compress.compress(
@@ -196,12 +188,12 @@ class Compression:
 
     def heat(self, context: CompiledContext) -> list[float]:
         """Return how much later messages use each message of a context, from 0 to 1."""
-        check_instance(RenderableContext, context=context)
+        check.instance(RenderableContext, context=context)
         return compression.suggest.Heat(context.messages).values
 
     def _on(self, ref: str, *, writes: bool = False) -> Store:
         """Return the store as seen from a branch; if a verb writes, no operation may be in progress on it."""
-        check_text(ref=ref)
+        check.text(ref=ref)
         store = self._handle.store
         if ref:
             store = store.on(history.branches.find_branch(store, ref))

@@ -6,8 +6,7 @@ Rule: state and no verbs.
 from __future__ import annotations
 
 import trace_store
-from trace_store import errors, history, revision
-from trace_store.arguments import check_callable, check_text
+from trace_store import check, errors, history, revision
 from trace_store.config import AUTOMATIC_SETTING, CAPTURE_SETTING
 from trace_store.environment import Environment
 from trace_store.ident import Randomness
@@ -162,7 +161,7 @@ class Handle:
             InvalidInputError: it is not text.
             SecretFoundError: it holds a secret, and `secrets` is "block".
         """
-        check_text(message=message)
+        check.text(message=message)
         return self.guard.gathering().text(message) if message else message
 
     def check_not_stopped(self, *refs: str) -> None:
@@ -231,7 +230,7 @@ def resolver_of(given: Answer | None) -> Resolver | None:
     Raises:
         InvalidInputError: it is not callable.
     """
-    check_callable(resolver=given)
+    check.function(resolver=given)
     if given is None:
         return None
 

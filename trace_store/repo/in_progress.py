@@ -5,8 +5,7 @@ Rule: what stopped is bound to the branch that it began on, wherever HEAD is by 
 
 from __future__ import annotations
 
-from trace_store import errors, history, merge
-from trace_store.arguments import check_callable, check_count, check_flag, check_text
+from trace_store import check, errors, history, merge
 from trace_store.repo.handle import name_of, resolver_of
 
 TYPE_CHECKING = False
@@ -167,8 +166,8 @@ class Stopped:
             RefChangedError: the branch is gone, or was moved elsewhere since a rebase began.
             ConflictError: a pinned message would be dropped.
         """
-        check_flag(skip=skip)
-        check_text(message=message)
+        check.flag(skip=skip)
+        check.text(message=message)
         stop = self._check()
         handle = self._handle
         found = merge.resolve.resume(
@@ -325,8 +324,8 @@ class OngoingBisection:
             ConflictError: runs disagree, and there is no threshold.
             InvalidInputError: `threshold` exceeds `repeat`.
         """
-        check_callable(test=test, progress=progress)
-        check_count(repeat=repeat, threshold=threshold)
+        check.function(test=test, progress=progress)
+        check.count(repeat=repeat, threshold=threshold)
         if threshold is not None and threshold > repeat:
             raise errors.InvalidInputError("threshold exceeds repeat", argument="threshold")
         self.state, step = history.bisect.run(

@@ -8,9 +8,8 @@ from __future__ import annotations
 from itertools import islice
 
 import trace_store
-from trace_store import history, repo
+from trace_store import check, history, repo
 from trace_store import revision as revisions
-from trace_store.arguments import check_callable, check_count, check_flag, check_text
 from trace_store.oid import ObjectId
 from trace_store.repo.handle import Handle, name_of, place_of, resolver_of, targets_of
 from trace_store.store.handle import Store
@@ -145,7 +144,7 @@ class Line:
         if meta or settings:
             facts: dict[str, Any] = {"meta": meta, "settings": settings}
             return self._one(lambda d: d.extend(messages), ref, message, private=private, **facts)
-        check_text(message=message)
+        check.text(message=message)
         line = self._on(ref)
         result = history.commit.commit(
             *(line.store, messages),
@@ -162,7 +161,7 @@ class Line:
         Raises:
             InvalidOperationError: an operation names a message that the context does not hold.
         """
-        check_text(message=message)
+        check.text(message=message)
         line = self._on(ref)
         return history.commit.batch(
             line.store,
@@ -198,7 +197,7 @@ class Line:
             InvalidOperationError: it has no result of that call; or the new parts leave out a result, or a call that
                 has one, without `force`.
         """
-        check_text(call=call)
+        check.text(call=call)
 
         def add(draft: Draft) -> None:
             draft.edit(target, content, call=call, force=force)
@@ -245,7 +244,7 @@ class Line:
         ref: str = "",
     ) -> CommitResult:
         """Hide messages, with a short placeholder if `ghost`. It raises as `annotate`."""
-        check_flag(ghost=ghost)
+        check.flag(ghost=ghost)
         named = targets_of(targets)
         return self._one(lambda draft: draft.remove(named, ghost=ghost), ref, message, meta)
 
@@ -259,7 +258,7 @@ class Line:
         ref: str = "",
     ) -> CommitResult:
         """Show hidden messages again, or go back to a version (0 is the first)."""
-        check_count(version=version)
+        check.count(version=version)
         named = targets_of(targets)
         return self._one(lambda draft: draft.restore(named, version=version), ref, message, meta)
 
@@ -403,9 +402,9 @@ class Line:
             InvalidInputError: there is no such strategy, or it makes its own messages and a compiler is given.
             RevisionNotFoundError: there is no such commit.
         """
-        check_text(at=at, model=model)
-        check_count(budget=budget)
-        check_callable(compiler=compiler)
+        check.text(at=at, model=model)
+        check.count(budget=budget)
+        check.function(compiler=compiler)
         contexts, name = self._on(ref).contexts, name_of(revision)
         found = trace_store.context.compiler.compile(
             *(contexts, name, at, strategy), reasoning=reasoning, model=model, compiler=compiler
@@ -476,13 +475,13 @@ class Line:
             InvalidInputError: a filter has no such value, or the limit is not a count.
         """
         line = self._on(ref)
-        check_count(limit=limit)
-        check_callable(walked=walked)
+        check.count(limit=limit)
+        check.function(walked=walked)
         of_message = {"text": text, "kind": kind, "role": role, "tool": tool, "path": path}
         marks = {"priority": priority, "label": label}
         of_commit = {"meta": meta, "author": author, "operation": operation}
         texts = {**of_message, **marks, **of_commit}
-        check_text(**texts)
+        check.text(**texts)
         wanted = {**texts, "merges": merges, "follow": follow, "since": since, "until": until}
         where: dict[str, Any] = {"everything": everything, "trash": trash, "in_lines": in_lines}
         how: dict[str, Any] = {"first_parent": first_parent, "tokens": tokens, "walked": walked}
@@ -494,7 +493,7 @@ class Line:
 
         Counting tokens takes time if there are new messages.
         """
-        check_text(model=model)
+        check.text(model=model)
         return history.status.status(self._on(ref).contexts, model=model, count_tokens=count_tokens)
 
     def diff(
@@ -504,7 +503,7 @@ class Line:
 
         `before` is a revision, None for an empty context, or a range `A..B` or `A...B` (from the merge base) for both.
         """
-        check_text(model=model)
+        check.text(model=model)
         old = None if before is None else name_of(before, "before")
         return history.diff.diff(self._on(ref).contexts, old, name_of(after, "after"), model=model)
 
@@ -549,7 +548,7 @@ class Line:
         self, revision: Revision = "HEAD", *, limit: int | None = None, ref: str = ""
     ) -> Iterator[UsageTotal]:
         """Yield the usage that providers reported, newest first; `limit` is the most to return."""
-        check_count(limit=limit)
+        check.count(limit=limit)
         return islice(history.lookup.usage(self._on(ref).store, name_of(revision)), limit)
 
     def merge(
@@ -592,9 +591,9 @@ class Line:
             ModelError, BudgetError, ConflictError: the model fails, is asked too much, or its proposal is rejected.
             RefChangedError: others keep moving the branch; each time the merge is retried.
         """
-        check_text(message=message, strategy=strategy, favour=favour, fast_forward=fast_forward)
-        check_flag(squash=squash, unrelated=unrelated)
-        check_callable(model=model, review=review)
+        check.text(message=message, strategy=strategy, favour=favour, fast_forward=fast_forward)
+        check.flag(squash=squash, unrelated=unrelated)
+        check.function(model=model, review=review)
         merge, store = trace_store.merge, self._on(ref).store
         wanted = (strategy, favour, fast_forward, squash, unrelated, message)
         options = merge.result.MergeOptions(*wanted)
@@ -670,8 +669,8 @@ class Line:
             ConflictError, InvalidInputError: a pinned message would be dropped, or the plan is not valid.
             As `merge`.
         """
-        check_callable(plan=plan)
-        check_flag(drop_pinned=drop_pinned)
+        check.function(plan=plan)
+        check.flag(drop_pinned=drop_pinned)
         line = self._on(ref)
         self._handle.checkpoint_before(line.store, "rebase")
         found = trace_store.merge.rebase.rebase(
@@ -729,7 +728,7 @@ class Line:
             RevisionNotFoundError: there is no such commit.
             StateError: an operation of the branch is in progress.
         """
-        check_flag(hard=hard)
+        check.flag(hard=hard)
         line = self._on(ref)
         line._check_not_stopped()
         step = history.reset.reset_hard if hard else history.reset.reset_soft
@@ -743,7 +742,7 @@ class Line:
             SecretFoundError: the message holds a secret, and `secrets` is "block".
         """
         line, handle = self._on(ref), self._handle
-        check_text(message=message)
+        check.text(message=message)
         line._check_not_stopped()
         return history.reset.commit_staged(
             line.store, author=handle.author, message=message, guard=handle.guard
@@ -751,14 +750,14 @@ class Line:
 
     def _on(self, ref: str) -> Line:
         """Return the line of a branch; "" is this one."""
-        check_text(ref=ref)
+        check.text(ref=ref)
         return Line(self._handle, ref) if ref else self
 
     def _check_not_stopped(self) -> None:
         self._handle.check_not_stopped(self.store.refs.head().ref or "HEAD")
 
     def _judge(self, model: Model | None) -> Judge | None:
-        check_callable(judge=model)
+        check.function(judge=model)
         return model and trace_store.merge.llm_assist.review.Judge(self.store, model)
 
     def _reworded(self, address: Address, text: str, call: str) -> Sequence[Part]:
@@ -776,8 +775,8 @@ class Line:
         settings: Mapping[str, Fact] | None = None,
     ) -> CommitResult:
         """Write one commit with the operations that `add` puts in a draft."""
-        check_text(message=message)
-        check_flag(private=private)
+        check.text(message=message)
+        check.flag(private=private)
         line, handle = self._on(ref), self._handle
         salt = handle.salt() if private else None
         draft = history.commit.new_draft(line.store, line._reworded, salt, handle.guard)

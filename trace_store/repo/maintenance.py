@@ -4,19 +4,8 @@ from __future__ import annotations
 
 import os
 
-from trace_store import errors, secrets
+from trace_store import check, errors, secrets
 from trace_store import maintenance as upkeep
-from trace_store.arguments import (
-    check_callable,
-    check_count,
-    check_flag,
-    check_instance,
-    check_integer,
-    check_items,
-    check_number,
-    check_path,
-    check_text,
-)
 from trace_store.file_systems import kind_of
 from trace_store.files import replace_file
 from trace_store.objects.content import bytes_of
@@ -79,9 +68,9 @@ class Maintenance:
             frame_bytes: how much content is compressed together; less is read sooner and takes more space.
             progress: called with the number of objects done, and of all.
         """
-        check_integer(1, 19, level=level)
-        check_integer(1, 2**31, frame_bytes=frame_bytes)
-        check_callable(progress=progress)
+        check.integer(1, 19, level=level)
+        check.integer(1, 2**31, frame_bytes=frame_bytes)
+        check.function(progress=progress)
         return upkeep.repack.pack(
             self._store, level=level, frame_bytes=frame_bytes, progress=progress
         )
@@ -106,10 +95,10 @@ class Maintenance:
             StateError: a ref cannot be read, or its commit is not here; nothing was changed.
             FormatError: an object is damaged; nothing was changed.
         """
-        check_number(0, 36_500, grace_days=grace_days)
-        check_count(reflog_days=reflog_days)
-        check_flag(dry_run=dry_run)
-        check_callable(progress=progress)
+        check.number(0, 36_500, grace_days=grace_days)
+        check.count(reflog_days=reflog_days)
+        check.flag(dry_run=dry_run)
+        check.function(progress=progress)
         return upkeep.gc.gc(
             self._store,
             grace_days=grace_days,
@@ -126,9 +115,9 @@ class Maintenance:
         progress: Progress | None = None,
     ) -> GcReport:
         """Move unreachable objects to quarantine, also from packs. Arguments and errors as in `gc`."""
-        check_number(0, 36_500, grace_days=grace_days)
-        check_flag(dry_run=dry_run)
-        check_callable(progress=progress)
+        check.number(0, 36_500, grace_days=grace_days)
+        check.flag(dry_run=dry_run)
+        check.function(progress=progress)
         return upkeep.gc.prune(
             self._store, grace_days=grace_days, dry_run=dry_run, progress=progress
         )
@@ -157,11 +146,11 @@ class Maintenance:
         Raises:
             RepositoryNotFoundError: the other copy is none.
         """
-        check_flag(dry_run=dry_run)
-        check_callable(progress=progress)
+        check.flag(dry_run=dry_run)
+        check.function(progress=progress)
         if source is None:
             return upkeep.repair.repair(self._store, dry_run=dry_run, progress=progress)
-        check_path(source=source)
+        check.path(source=source)
         named = os.fspath(source)
         with Store.open(find(named, self._handle.environment, explicit=named)) as other:
             return upkeep.repair.repair(
@@ -180,7 +169,7 @@ class Maintenance:
         Raises:
             StorageError: the disk failed.
         """
-        check_text(name=name, text=text)
+        check.text(name=name, text=text)
         layout = self._store.layout
         path = os.path.join(layout.local_dir, name)
         replace_file(self._store.disk, path, bytes_of(text), scratch=layout.tmp_dir)
@@ -200,7 +189,7 @@ class Maintenance:
 
     def adopt(self, *, keep_mine: bool = False) -> AdoptReport:
         """Accept refs that git moved under this process; with `keep_mine` move them back. Nothing is lost."""
-        check_flag(keep_mine=keep_mine)
+        check.flag(keep_mine=keep_mine)
         return upkeep.adopt.adopt(self._store, keep_mine=keep_mine, author=self._handle.author)
 
     def plan_purge(
@@ -222,9 +211,9 @@ class Maintenance:
             ObjectNotFoundError: an object is not here, and was not purged.
             InvalidInputError: an object is not content, or a text is too short to search for.
         """
-        check_items(texts=texts)
-        check_flag(again=again)
-        check_callable(progress=progress)
+        check.items(texts=texts)
+        check.flag(again=again)
+        check.function(progress=progress)
         named = [resolve(self._store, name_of(each, "objects")) for each in objects]
         return upkeep.purge.plan_purge(self._store, named, texts, again=again, progress=progress)
 
@@ -249,9 +238,9 @@ class Maintenance:
         Raises:
             InvalidInputError: the reason has several lines, or short content needs `force`.
         """
-        check_instance(upkeep.purge.PurgePlan, plan=plan)
-        check_text(why=why)
-        check_flag(dry_run=dry_run, verify=verify, force=force)
+        check.instance(upkeep.purge.PurgePlan, plan=plan)
+        check.text(why=why)
+        check.flag(dry_run=dry_run, verify=verify, force=force)
         return upkeep.purge.purge(
             self._store,
             plan,
@@ -269,9 +258,9 @@ class Maintenance:
 
         Other clones must be replaced by new ones. Arguments and errors as in `purge`.
         """
-        check_instance(upkeep.purge.PurgePlan, plan=plan)
-        check_text(why=why)
-        check_flag(verify=verify)
+        check.instance(upkeep.purge.PurgePlan, plan=plan)
+        check.text(why=why)
+        check.flag(verify=verify)
         return upkeep.purge.purge_and_rewrite(
             self._store, plan, why=why, by=self._handle.author, verify=verify
         )
@@ -299,9 +288,9 @@ class Maintenance:
             InvalidInputError: one is not the id of a finding, or the repository is in memory.
             NotFoundError: one is to be removed and is not in the list.
         """
-        check_flag(remove=remove)
+        check.flag(remove=remove)
         for each in ids:
-            check_text(ids=each)
+            check.text(ids=each)
             if not secrets.user_files.is_finding_id(each):
                 raise errors.InvalidInputError(f"not a finding id: {each[:40]}", value=each)
         known = self.allowed_secrets()
@@ -324,7 +313,7 @@ class Maintenance:
         Raises:
             RevisionNotFoundError: there is no such revision.
         """
-        check_callable(progress=progress)
+        check.function(progress=progress)
         oid = None if start is None else resolve(self._store, name_of(start, "start"))
         return upkeep.object_scan.scan_stored(
             self._store, self._handle.guard.scanner.find_bytes, oid, progress=progress
@@ -332,6 +321,6 @@ class Maintenance:
 
     def scan_files(self, path: Path) -> FileScan:
         """Search a file, or all files below a folder, for secrets; links are not followed. No value is returned."""
-        check_path(path=path)
+        check.path(path=path)
         find_bytes = self._handle.guard.scanner.find_bytes
         return upkeep.object_scan.scan_files(self._store.disk, os.path.abspath(path), find_bytes)

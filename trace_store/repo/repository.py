@@ -8,16 +8,7 @@ from __future__ import annotations
 import os
 
 import trace_store
-from trace_store import errors, history, repo
-from trace_store.arguments import (
-    check_callable,
-    check_count,
-    check_flag,
-    check_instance,
-    check_integer,
-    check_path,
-    check_text,
-)
+from trace_store import check, errors, history, repo
 from trace_store.environment import Environment
 from trace_store.ref_names import full_name
 from trace_store.repo.handle import Handle
@@ -86,10 +77,10 @@ class Repo(Line):
             AlreadyExistsError: the folder already has a repository.
             StorageError: the disk failed.
         """
-        check_path(path=path, directory="" if directory is None else directory)
-        check_text(author=author, durability=durability, secrets=secrets)
+        check.path(path=path, directory="" if directory is None else directory)
+        check.text(author=author, durability=durability, secrets=secrets)
         environment = Environment.read() if environment is None else environment
-        check_instance(Environment, environment=environment)
+        check.instance(Environment, environment=environment)
         named = None if directory is None else os.fspath(directory)
         store = Store.init(os.fspath(path), directory=named, clock=clock, durability=durability)
         return cls._opened(store, environment, author, tokenizer, secrets)
@@ -131,11 +122,11 @@ class Repo(Line):
             FormatError: its configuration is corrupt or missing, and `damaged` is False.
             UnsupportedFormatError: a newer version wrote it.
         """
-        check_path(path=path, directory="" if directory is None else directory)
-        check_text(author=author, durability=durability, secrets=secrets)
-        check_flag(create=create, damaged=damaged)
+        check.path(path=path, directory="" if directory is None else directory)
+        check.text(author=author, durability=durability, secrets=secrets)
+        check.flag(create=create, damaged=damaged)
         environment = Environment.read() if environment is None else environment
-        check_instance(Environment, environment=environment)
+        check.instance(Environment, environment=environment)
         named = None if directory is None else os.fspath(directory)
         try:
             found = find(os.fspath(path), environment, explicit=named, damaged=damaged)
@@ -178,7 +169,7 @@ class Repo(Line):
     @classmethod
     def memory(cls, *, author: str = "unknown", clock: Clock | None = None) -> Repo:
         """Return a repository that lives in memory only."""
-        check_text(author=author)
+        check.text(author=author)
         return cls(Store.memory(clock=clock), author=author)
 
     def __enter__(self) -> Self:
@@ -313,13 +304,13 @@ class Repo(Line):
         Raises:
             InvalidInputError: the query or a filter is not valid.
         """
-        check_text(query=query)
-        check_integer(0, 2**31, limit=limit)
-        check_flag(regex=regex, ranked=ranked)
-        check_callable(progress=progress)
+        check.text(query=query)
+        check.integer(0, 2**31, limit=limit)
+        check.flag(regex=regex, ranked=ranked)
+        check.function(progress=progress)
         times = {each: filters[each] for each in ("since", "until") if each in filters}
-        check_count(**times)
-        check_text(**{name: given for name, given in filters.items() if name not in times})
+        check.count(**times)
+        check.text(**{name: given for name, given in filters.items() if name not in times})
         wanted = trace_store.search.query.SearchFilter(**filters)
         return trace_store.search.query.search(
             self.store,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store import history
-from trace_store.arguments import check_flag, check_text, check_texts
+from trace_store import check, history
 from trace_store.frozen import replace
 from trace_store.repo.handle import Handle, name_of
 
@@ -24,7 +23,7 @@ class Tags:
 
     def list(self, *patterns: str) -> List[TagEntry]:
         """Return the tags, sorted by name; with patterns such as `v1.*` the matching ones."""
-        check_texts(patterns=patterns)
+        check.texts(patterns=patterns)
         return history.tags.list_tags(self._handle.store, patterns)
 
     def create(
@@ -40,8 +39,8 @@ class Tags:
             RevisionNotFoundError: there is no such commit.
             SecretFoundError: the message holds a secret, and `secrets` is "block".
         """
-        check_flag(force=force)
-        check_text(message=message)
+        check.flag(force=force)
+        check.text(message=message)
         handle = self._handle
         gathering = handle.guard.gathering() if message else None
         entry = history.tags.create_tag(

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import os
 
-from trace_store import exporters, history, importers, sessions
+from trace_store import check, exporters, history, importers, sessions
 from trace_store import secrets as secret_files
-from trace_store.arguments import (
-    check_callable,
-    check_flag,
-    check_instance,
-    check_items,
-    check_path,
-    check_text,
-    check_texts,
-)
 from trace_store.errors import (
     CorruptObjectError,
     InvalidInputError,
@@ -85,12 +76,12 @@ class Transcripts:
             UnreadableInputError: the only file is not a transcript, or is damaged.
             InvalidInputError: there is no such format.
         """
-        check_text(format=format, onto=onto, secrets=secrets)
-        check_flag(source=source)
-        check_items(discovered=discovered)
-        check_callable(progress=progress)
+        check.text(format=format, onto=onto, secrets=secrets)
+        check.flag(source=source)
+        check.items(discovered=discovered)
+        check.function(progress=progress)
         for path in (*paths, *discovered):
-            check_path(paths=path)
+            check.path(paths=path)
         handle, store = self._handle, self._handle.store
         guard = handle.guard
         if secrets:
@@ -123,8 +114,8 @@ class Transcripts:
         Raises:
             InvalidInputError: there is no such format, or a repository in memory has no folder.
         """
-        check_text(format=format)
-        check_path(folder=folder)
+        check.text(format=format)
+        check.path(folder=folder)
         handle = self._handle
         if not folder:
             handle.store.check_local()
@@ -141,7 +132,7 @@ class Transcripts:
 
     def list(self, *, progress: Callable[[int, int], None] | None = None) -> List[SessionInfo]:
         """Return all sessions and other branches, with sizes and times."""
-        check_callable(progress=progress)
+        check.function(progress=progress)
         return sessions.listing.list_sessions(self._handle.store, progress=progress)
 
     def get(
@@ -152,7 +143,7 @@ class Transcripts:
         Raises:
             RevisionNotFoundError, AmbiguousRevisionError: no session has this name, or several have.
         """
-        check_text(session=session)
+        check.text(session=session)
         return sessions.listing.session_named(self.list(progress=progress), session)
 
     def titles(self, *refs: str) -> dict[str, str]:
@@ -161,7 +152,7 @@ class Transcripts:
         Branches are given by their full names. The agent's title and the prompt are those of the last listing, so that
         this reads no session.
         """
-        check_texts(refs=refs)
+        check.texts(refs=refs)
         return sessions.listing.titles(self._handle.store, refs)
 
     def rename(
@@ -172,7 +163,7 @@ class Transcripts:
         Raises:
             InvalidInputError: the title has several lines, or more than 500 characters.
         """
-        check_text(title=title)
+        check.text(title=title)
         store, info = self._handle.store, self.get(session, progress=progress)
         agent = info.agent or "branch"
         sessions.listing.rename_session(
@@ -205,8 +196,8 @@ class Transcripts:
         Raises:
             RevisionNotFoundError, AmbiguousRevisionError: no session has this name, or several have.
         """
-        check_text(at=at)
-        check_flag(hidden=hidden)
+        check.text(at=at)
+        check.flag(hidden=hidden)
         store = self._handle.store
         name = sessions.listing.revision_of(store, name_of(session, "session"))
         return exporters.session.read_session(store, name, at=at, hidden=hidden)
@@ -217,7 +208,7 @@ class Transcripts:
         Raises:
             NotFoundError: no branch holds the message.
         """
-        check_flag(hidden=hidden)
+        check.flag(hidden=hidden)
         address = resolve_address(self._handle.store, name_of(message, "message"))
         return exporters.session.session_with(self._handle.store, address, hidden=hidden)
 
@@ -250,9 +241,9 @@ class Transcripts:
             AlreadyExistsError: the file exists.
             As `read`.
         """
-        check_text(format=format, at=at)
-        check_flag(hidden=hidden, strict=strict, overwrite=overwrite)
-        check_path(path=path)
+        check.text(format=format, at=at)
+        check.flag(hidden=hidden, strict=strict, overwrite=overwrite)
+        check.path(path=path)
         if not isinstance(session, exporters.contract.ExportSession):
             session = self.read(session, at=at, hidden=hidden)
         is_anew = not format
@@ -300,9 +291,9 @@ class Transcripts:
             AlreadyExistsError: a file exists that Trace did not write; pages before it are written.
             As `read`.
         """
-        check_flag(hidden=hidden, overwrite=overwrite)
-        check_path(folder=folder)
-        check_callable(progress=progress)
+        check.flag(hidden=hidden, overwrite=overwrite)
+        check.path(folder=folder)
+        check.function(progress=progress)
         disk, target = Disk(), os.path.abspath(folder)
         disk.make_directory(target)
         names: Sequence[Revision] = sessions
@@ -333,7 +324,7 @@ class Transcripts:
         Raises:
             ObjectNotFoundError, CorruptObjectError: a file is damaged, and `lost` is not given.
         """
-        check_callable(lost=lost)
+        check.function(lost=lost)
         return exporters.files.source_files(self._handle.store, lost=lost)
 
     def original(self, session: str, *, file: str = "") -> SourceFile:
@@ -347,7 +338,7 @@ class Transcripts:
             RevisionNotFoundError: no file of the session was kept.
             AmbiguousRevisionError: several were.
         """
-        check_text(session=session, file=file)
+        check.text(session=session, file=file)
         return exporters.files.find_file(self._handle.store, session, file=file)
 
     def export_original(
@@ -371,10 +362,10 @@ class Transcripts:
             AlreadyExistsError: the file exists.
             As `original`.
         """
-        check_flag(overwrite=overwrite)
-        check_path(path=path)
+        check.flag(overwrite=overwrite)
+        check.path(path=path)
         kept = self.original(session, file=file) if isinstance(session, str) else session
-        check_instance(exporters.files.SourceFile, session=kept)
+        check.instance(exporters.files.SourceFile, session=kept)
         exported = exporters.files.restore_file(self._handle.store, kept)
         if path:
             self.save(exported, path, overwrite=overwrite)
@@ -398,8 +389,8 @@ class Transcripts:
             ObjectNotFoundError, CorruptObjectError: a file is damaged, and `lost` is not given.
             AlreadyExistsError: a file exists; those before it are written.
         """
-        check_flag(overwrite=overwrite)
-        check_path(folder=folder)
+        check.flag(overwrite=overwrite)
+        check.path(folder=folder)
         disk, taken, saved = Disk(), set[str](), []
         for kept in self.originals(lost=lost):
             try:
@@ -425,9 +416,9 @@ class Transcripts:
             AlreadyExistsError: the file exists, and `overwrite` is not given.
             StorageError: the disk failed; no file is left.
         """
-        check_flag(overwrite=overwrite)
-        check_path(path=path)
-        check_instance(exporters.contract.Exported, exported=exported)
+        check.flag(overwrite=overwrite)
+        check.path(path=path)
+        check.instance(exporters.contract.Exported, exported=exported)
         return exporters.files.save(exported, path, overwrite=overwrite)
 
     def repair(
@@ -452,8 +443,8 @@ class Transcripts:
             RevisionNotFoundError, AmbiguousRevisionError: no session has this name, or several have.
             InvalidInputError: there is no such provider, or `in_place` is set and no branch is named.
         """
-        check_flag(in_place=in_place, dry_run=dry_run)
-        check_texts(providers=providers)
+        check.flag(in_place=in_place, dry_run=dry_run)
+        check.texts(providers=providers)
         store = self._handle.store
         name = sessions.listing.revision_of(store, name_of(session, "session"))
         if not any(mark in name for mark in ("~", "^", "@")):

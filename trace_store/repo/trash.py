@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trace_store import config, errors, history
-from trace_store.arguments import check_flag, check_integer, check_text, check_texts
+from trace_store import check, config, errors, history
 from trace_store.ident import parse_duration
 from trace_store.objects.message import KINDS
 from trace_store.repo.handle import Handle, name_of
@@ -60,9 +59,9 @@ class Trash:
             InvalidInputError: there is no such kind, or `older` is not an age.
             RevisionNotFoundError: there is no such branch, and the trash has no tip of it.
         """
-        check_integer(0, 2**53, min_tokens=min_tokens)
-        check_text(older=older, tool=tool, text=text, ref=ref)
-        check_flag(expired=expired)
+        check.integer(0, 2**53, min_tokens=min_tokens)
+        check.text(older=older, tool=tool, text=text, ref=ref)
+        check.flag(expired=expired)
         store = self._store
         age = parse_duration(older) if older else None
         if older and age is None:
@@ -93,8 +92,8 @@ class Trash:
             AlreadyExistsError: the name is taken.
             InvalidInputError: nothing is named, or a name is given for several entries.
         """
-        check_flag(everything=everything)
-        check_text(name=name, ref=ref)
+        check.flag(everything=everything)
+        check.text(name=name, ref=ref)
         if everything:
             found = self._find(history.trash_entries.TrashFilter(), ref)
             addresses, refs = [each.address for each in found.messages], found.refs
@@ -133,7 +132,7 @@ class Trash:
             StateError: an operation is in progress, and messages would leave the list.
             As `list`.
         """
-        check_flag(dry_run=dry_run)
+        check.flag(dry_run=dry_run)
         found = self.list(
             kinds=kinds, min_tokens=min_tokens, older=older, tool=tool, expired=True, ref=ref
         )
@@ -170,8 +169,8 @@ class Trash:
         Raises:
             InvalidInputError: a rule is not valid.
         """
-        check_flag(dry_run=dry_run)
-        check_texts(keep=keep)
+        check.flag(dry_run=dry_run)
+        check.texts(keep=keep)
         given = {
             config.TRASH_RETENTION: retention,
             config.TRASH_COUNT: max_count,
@@ -222,7 +221,7 @@ def _known(kinds: Sequence[str]) -> tuple[str, ...]:
     Raises:
         InvalidInputError: one is not.
     """
-    check_texts(kinds=kinds)
+    check.texts(kinds=kinds)
     entries = history.trash_entries
     known = (entries.MESSAGE, *entries.kinds_of_refs(), *KINDS)
     for kind in kinds:

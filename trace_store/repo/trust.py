@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store import store
-from trace_store.arguments import check_path
+from trace_store import check, store
 from trace_store.environment import Environment
 from trace_store.files import Disk
 from trace_store.layout import DIRECTORY_NAME
@@ -45,7 +44,7 @@ class Trust:
         Raises:
             RepositoryNotFoundError: there is none.
         """
-        check_path(path=path, directory="" if directory is None else directory)
+        check.path(path=path, directory="" if directory is None else directory)
         named = None if directory is None else os.fspath(directory)
         found = store.discovery.find(
             os.fspath(path), self._environment, explicit=named, trusting=True
@@ -58,12 +57,12 @@ class Trust:
         Raises:
             NotFoundError: there is no such folder.
         """
-        check_path(folder=folder)
+        check.path(folder=folder)
         return store.trust.trust(Disk(), self._environment, os.fspath(folder), below=True)
 
     def remove(self, path: Path) -> List[Trusted]:
         """Remove the entries of a folder, and of a repository in it, and return them."""
-        check_path(path=path)
+        check.path(path=path)
         disk, place = Disk(), os.fspath(path)
         gone = store.trust.distrust(disk, self._environment, place)
         return gone + store.trust.distrust(

@@ -13,7 +13,7 @@ from contextlib import closing
 from itertools import chain, islice
 from typing import Any
 
-from trace_store.arguments import check_storable
+from trace_store import check
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.snippet import Snippet, snippet_at, texts_of
 from trace_store.errors import ErrorCode, InvalidInputError, MessageNotFoundError, TraceError
@@ -177,7 +177,7 @@ def search(
         ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
     """
     wanted = wanted or SearchFilter()
-    check_storable(query=query, **{each: getattr(wanted, each) for each in _TEXT_FILTERS})
+    check.storable(query=query, **{each: getattr(wanted, each) for each in _TEXT_FILTERS})
     pattern = _compile_pattern(query) if regex else None
     match = "" if regex else fts_query(query)
     if wanted.path and not regex:

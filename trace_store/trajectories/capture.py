@@ -16,8 +16,7 @@ import json
 import re
 from contextlib import suppress
 
-from trace_store import errors, trajectories
-from trace_store.arguments import check_callable, check_items, check_text
+from trace_store import check, errors, trajectories
 from trace_store.files import read_file, replace_file
 from trace_store.frozen import value
 from trace_store.objects import operations as ops
@@ -135,7 +134,7 @@ class Capture:
             StateError: there are blocks, but there is no current trajectory, there are several, or it has ended.
             RefNotFoundError: there is no such trajectory.
         """
-        check_text(branch=branch, trajectory=trajectory)
+        check.text(branch=branch, trajectory=trajectory)
         tip = resolve_commit(self._store, branch)
         ref = branch_of(self._store, branch) or ""
         return self._scan(ref, tip, trajectory, is_final=True)
@@ -177,8 +176,8 @@ class Capture:
             RevisionNotFoundError: there is no such commit.
             ModelError: the request failed, or the answer could not be used.
         """
-        check_text(branch=branch)
-        check_callable(model=model)
+        check.text(branch=branch)
+        check.function(model=model)
         return trajectories.proposals.propose(
             self._store, resolve_commit(self._store, branch), model
         )
@@ -199,7 +198,7 @@ class Capture:
             StateError: there is no list, or as in `scan`.
             RefNotFoundError: there is no such trajectory.
         """
-        check_items(numbers=numbers)
+        check.items(numbers=numbers)
         new = trajectories.proposals.accepted(self._store, numbers)
         id_ = self._choose(trajectory).id
         return self._recorder.record(id_, new) if new else []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from trace_store.arguments import check_storable
+from trace_store import check
 from trace_store.context.snippet import Snippet
 from trace_store.frozen import value
 from trace_store.objects.commit import read_commit
@@ -87,7 +87,7 @@ def search_events(
         ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
     """
     wanted = wanted or EventFilter()
-    check_storable(query=query, tag=wanted.tag, task=wanted.task, file=wanted.file)
+    check.storable(query=query, tag=wanted.tag, task=wanted.task, file=wanted.file)
     match = fts_query(query)
     if not match and (query.strip() or wanted == EventFilter()):
         raise nothing_to_search_for(query)
@@ -101,7 +101,7 @@ def similar_decisions(
     store: Store, question: str, wanted: EventFilter | None = None, limit: int = 5
 ) -> list[FoundEvent]:
     """Return the decisions that share words with a question, rare words first; arguments as `search_events`."""
-    check_storable(question=question)
+    check.storable(question=question)
     wanted, decisions = wanted or EventFilter(), SearchFilter(kind=ev.DECISION)
     with SearchIndex(store, TRAJECTORIES) as index:
         index.catch_up()

@@ -8,15 +8,7 @@ from __future__ import annotations
 import json
 import os
 
-from trace_store import errors, exporters, trajectories
-from trace_store.arguments import (
-    check_callable,
-    check_flag,
-    check_integer,
-    check_path,
-    check_text,
-    check_texts,
-)
+from trace_store import check, errors, exporters, trajectories
 from trace_store.exporters.contract import Exported, Loss
 from trace_store.exporters.overview import pretty
 from trace_store.files import Disk
@@ -165,14 +157,14 @@ class Exports:
         Raises:
             As `Trajectories.read`.
         """
-        check_integer(0, 100_000, width=width)
-        check_callable(paint=paint)
+        check.integer(0, 100_000, width=width)
+        check.function(paint=paint)
         view = self.view(trajectory, thinking=thinking)
         return list(views.timeline.timeline_lines(view, width=width, paint=paint))
 
     def bundle(self, names: Sequence[str], *, thinking: bool = False) -> Exported:
         """Return several trajectories as one Markdown file; raises as `Trajectories.read`."""
-        check_texts(names=names)
+        check.texts(names=names)
         if not names:
             raise errors.InvalidInputError("a bundle needs a trajectory", argument="names")
         shown = {
@@ -200,8 +192,8 @@ class Exports:
             StorageError: the disk failed; files that were already written stay.
             As `Trajectories.read`.
         """
-        check_path(path=path)
-        check_flag(overwrite=overwrite)
+        check.path(path=path)
+        check.flag(overwrite=overwrite)
         view = self.view(trajectory, thinking=thinking)
         files = [
             (os.path.join(*name.split("/")), text.encode("utf-8", "backslashreplace"))
@@ -232,7 +224,7 @@ def export(view: View, form: str, new: Collection[str] | None = None) -> Exporte
     Raises:
         InvalidInputError: there is no such form.
     """
-    check_text(form=form)
+    check.text(form=form)
     known = FORMS | DATA_FORMS
     found = known.get(SYNONYMS.get(form, form))
     if found is None:

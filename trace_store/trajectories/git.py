@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store import errors
-from trace_store.arguments import check_path
+from trace_store import check, errors
 from trace_store.frozen import value
 from trace_store.layout import DIRECTORY_NAME
 
@@ -217,7 +216,7 @@ def git_in(folder: str | Git) -> Git:
     """Return a `Git` for a folder; return a given `Git` unchanged."""
     if isinstance(folder, Git):
         return folder
-    check_path(folder=folder)
+    check.path(folder=folder)
     return Git(folder)
 
 

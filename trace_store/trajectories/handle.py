@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import os
 
-from trace_store import errors, trajectories
-from trace_store.arguments import (
-    check_callable,
-    check_count,
-    check_flag,
-    check_instance,
-    check_integer,
-    check_items,
-    check_path,
-    check_text,
-    check_texts,
-)
+from trace_store import check, errors, trajectories
 from trace_store.ident import parse_moment
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
@@ -92,9 +81,9 @@ class Recording:
         Raises:
             InvalidInputError: it has no title, or an argument is not valid.
         """
-        check_text(title=title, description=description, project=project, role=role)
+        check.text(title=title, description=description, project=project, role=role)
         if task is not None:
-            check_instance(Task, task=task)
+            check.instance(Task, task=task)
         facts = {
             "title": title,
             "task": None if task is None else task.as_map(),
@@ -133,7 +122,7 @@ class Recording:
             RefNotFoundError: there is no such trajectory.
             SecretFoundError: it holds a secret, and the guard refuses secrets.
         """
-        check_text(type=type, content=content, trajectory=trajectory)
+        check.text(type=type, content=content, trajectory=trajectory)
         ev.check_type(type)
         ev.check_fields(fields)
         state = self.find(trajectory)
@@ -162,8 +151,8 @@ class Recording:
         Raises:
             As `record`.
         """
-        check_text(trajectory=trajectory)
-        check_items(new=new)
+        check.text(trajectory=trajectory)
+        check.items(new=new)
         who, session = self._agent(agent), session or self._session()
         events = [NewEvent(data, who, time, session) for data in new]
         return self._recorder.record(trajectory, events) if events else []
@@ -191,7 +180,7 @@ class Recording:
         Raises:
             As `record`.
         """
-        check_text(question=question, chosen=chosen, reasoning=reasoning)
+        check.text(question=question, chosen=chosen, reasoning=reasoning)
         if not chosen.strip():
             raise errors.InvalidInputError("a decision needs what was chosen", argument="chosen")
         return self.record(
@@ -206,7 +195,7 @@ class Recording:
 
     def chapter(self, title: str, **more: Any) -> Recorded:
         """Begin a chapter and end the previous one; raises as `record`."""
-        check_text(title=title)
+        check.text(title=title)
         if not title.strip():
             raise errors.InvalidInputError("a chapter needs a title", argument="title")
         return self.record(ev.CHAPTER, title=title, **more)
@@ -223,7 +212,7 @@ class Recording:
         **more: Any,
     ) -> Recorded:
         """Record a retrospective; what is not given is taken from the one before, which stays. Raises as `record`."""
-        check_text(summary=summary, approach=approach)
+        check.text(summary=summary, approach=approach)
         if not summary.strip():
             raise errors.InvalidInputError("a retrospective needs a summary", argument="summary")
         state = self.find(more.get("trajectory", ""))
@@ -254,7 +243,7 @@ class Recording:
             ModelError: the request failed, or the answer could not be used.
             As `find`.
         """
-        check_callable(model=model)
+        check.function(model=model)
         if model is None:
             raise errors.InvalidInputError("a draft needs a model", argument="model")
         whole = self.read(trajectory)
@@ -309,7 +298,7 @@ class Recording:
             MessageNotFoundError: there is no such event, or there are several.
             As `record`.
         """
-        check_text(event=event, trajectory=trajectory)
+        check.text(event=event, trajectory=trajectory)
         if not changes:
             raise errors.InvalidInputError("nothing to change", argument="changes")
         if not event:
@@ -346,7 +335,7 @@ class Recording:
             RefNotFoundError: there is no such trajectory.
             AmbiguousRevisionError: several ids have this prefix.
         """
-        check_text(trajectory=trajectory)
+        check.text(trajectory=trajectory)
         current = self._environment.variables(CURRENT).get(CURRENT, "")
         return reading.choose(self._store, trajectory or current, ended=ended)
 
@@ -356,7 +345,7 @@ class Recording:
 
     def last_events(self, trajectory: str = "", count: int = 5) -> Sequence[Event]:
         """Return the last events of a trajectory, oldest first, without reading the others."""
-        check_integer(1, 2**53, count=count)
+        check.integer(1, 2**53, count=count)
         id_ = self.find(trajectory, ended=True).id
         return reading.last_events(self._store, id_, count)
 
@@ -372,7 +361,7 @@ class Recording:
         )
 
     def _agent(self, given: str) -> str:
-        check_text(agent=given)
+        check.text(agent=given)
         return given or self._environment.variables(AGENT).get(AGENT, "") or self._author
 
     def _session(self) -> ObjectId | None:
@@ -399,7 +388,7 @@ class Trajectories(Recording):
                     f"since: not a time: {since[:80]!r}", argument="since"
                 )
             since = moment
-        check_count(since=since)
+        check.count(since=since)
         if (least := wanted.get("confidence")) is not None:
             wanted["confidence"] = ev.check_confidence(least)
         return reading.list_trajectories(self._store, reading.Filter(since=since, **wanted))
@@ -422,8 +411,8 @@ class Trajectories(Recording):
             InvalidInputError: the query has no word.
             StateError: full-text search is not available.
         """
-        check_text(query=query, **wanted)
-        check_integer(0, 2**31, limit=limit)
+        check.text(query=query, **wanted)
+        check.integer(0, 2**31, limit=limit)
         found = trajectories.event_search
         return found.search_events(self._store, query, found.EventFilter(**wanted), limit)
 
@@ -438,8 +427,8 @@ class Trajectories(Recording):
         Raises:
             As `search`.
         """
-        check_text(question=question, **wanted)
-        check_integer(0, 2**31, limit=limit)
+        check.text(question=question, **wanted)
+        check.integer(0, 2**31, limit=limit)
         found = trajectories.event_search
         return found.similar_decisions(self._store, question, found.EventFilter(**wanted), limit)
 
@@ -461,8 +450,8 @@ class Trajectories(Recording):
         Raises:
             InvalidInputError: `older_than` is not a duration, or `how` is unknown.
         """
-        check_text(older_than=older_than, how=how)
-        check_flag(apply=apply)
+        check.text(older_than=older_than, how=how)
+        check.flag(apply=apply)
         return trajectories.compact.compact(
             self._store, self._recorder, older_than, how, self._author, apply=apply
         )
@@ -479,8 +468,8 @@ class Trajectories(Recording):
             RevisionNotFoundError: it is neither a file nor a commit, or the line is not committed.
             StateError: the folder is in no git repository, or git is not installed.
         """
-        check_text(target=target)
-        check_integer(0, 2**31, limit=limit)
+        check.text(target=target)
+        check.integer(0, 2**31, limit=limit)
         return trajectories.code.why(self._store, trajectories.git.git_in(folder), target, limit)
 
     @property
@@ -497,9 +486,9 @@ class Trajectories(Recording):
             paths: files, folders, or projects with trail's folders.
             dry_run: only report what would be imported.
         """
-        check_flag(dry_run=dry_run)
+        check.flag(dry_run=dry_run)
         for path in paths:
-            check_path(paths=path)
+            check.path(paths=path)
         return trajectories.trail_import.import_files(
             self._store, self._recorder, [os.fspath(path) for path in paths], dry_run=dry_run
         )
@@ -551,7 +540,7 @@ class Code:
         """
         state, git = self._trajectories.find(trajectory), trajectories.git.git_in(folder)
         names = [commits] if isinstance(commits, str) else commits
-        check_texts(commits=names)
+        check.texts(commits=names)
         new = trajectories.code.new_links(self._store, state, git, names)
         return self._trajectories.record_all(state.id, new, agent)
 
@@ -563,7 +552,7 @@ class Code:
         This is for hooks: `.trace` stays as it was committed, and readers see the link at once. A commit that is linked
         already, or changes only files of Trace, is skipped. Arguments and errors are those of `link`.
         """
-        check_text(commit=commit, trajectory=trajectory)
+        check.text(commit=commit, trajectory=trajectory)
         state, git = self._trajectories.find(trajectory), trajectories.git.git_in(folder)
         new = trajectories.code.new_links(self._store, state, git, [commit])
         return self._wait(state.id, [link for link in new if link.get("files")]) > 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from trace_store import errors
-from trace_store.arguments import check_flag, check_instance, check_text
+from trace_store import check, errors
 from trace_store.frozen import replace, value
 from trace_store.refs.summary import git_branch
 from trace_store.trajectories import events as ev
@@ -90,7 +89,7 @@ class Tasks:
         Raises:
             InvalidInputError: the system is unknown.
         """
-        check_text(text=text, system=system)
+        check.text(text=text, system=system)
         if system:
             chosen = systems.system_named(system, self._project)
             plain = systems.system_named(systems.PLAIN, self._project)
@@ -109,7 +108,7 @@ class Tasks:
             InvalidInputError: the system is unknown.
             StorageError: git's files cannot be read.
         """
-        check_text(system=system)
+        check.text(system=system)
         name = git_branch(self._store.disk, self._project.root)
         for text, words in named_tasks(name):
             task = self.named(text, system=system)
@@ -129,7 +128,7 @@ class Tasks:
             StateError: no system is configured for the task, or a setting is missing.
             InvalidInputError: the system is unknown, or a setting is not valid.
         """
-        check_instance(Task, task=task)
+        check.instance(Task, task=task)
         system, id = systems.system_of(task, self._project)
         record = system.resolve(id)
         return self._with_address(record) if record.external and not record.url else record
@@ -141,7 +140,7 @@ class Tasks:
             InvalidInputError: the trajectory has no task with an id.
             As `look_up`.
         """
-        check_instance(State, state=state)
+        check.instance(State, state=state)
         if state.task is None or not state.task.id:
             raise errors.InvalidInputError(f"{state.id} has no task in a task system")
         record = self.look_up(state.task)
@@ -166,8 +165,8 @@ class Tasks:
             One for each active trajectory with a task of a known system, and for each that ended with its task. A
             task that cannot be looked up does not stop the others.
         """
-        check_flag(network=network, apply=apply)
-        check_text(agent=agent)
+        check.flag(network=network, apply=apply)
+        check.text(agent=agent)
         answers: dict[str, Task | errors.TraceError] = {}
         found = []
         for state in reading.list_trajectories(self._store):

@@ -1,6 +1,6 @@
-"""Checks of the arguments of public methods.
+"""Checks of the arguments of public methods, as in `check.text(title=title, role=role)`.
 
-Each check raises InvalidInputError for the first value that does not fit; the error names its argument.
+Each raises InvalidInputError for the first value that does not fit; the error names its argument.
 """
 
 from __future__ import annotations
@@ -18,65 +18,65 @@ _MOST = 2**53
 """The largest count: a larger one is no index for `islice` or SQLite."""
 
 
-def check_text(**arguments: object) -> None:
+def text(**arguments: object) -> None:
     """Check that each is text."""
     for name, value in arguments.items():  # without another call, because every append comes here
         if not isinstance(value, str):
             raise _wrong(name, "text", value)
 
 
-def check_flag(**arguments: object) -> None:
+def flag(**arguments: object) -> None:
     """Check that each is True or False."""
     _check_class(arguments, "True or False", bool)
 
 
-def check_instance(wanted: type, **arguments: object) -> None:
+def instance(wanted: type, **arguments: object) -> None:
     """Check that each is a value of a class."""
     _check_class(arguments, f"of class {wanted.__name__}", wanted)
 
 
-def check_count(**arguments: object) -> None:
+def count(**arguments: object) -> None:
     """Check that each is None or an integer from 0 on."""
     _check(arguments, "a count", lambda it: it is None or (type(it) is int and 0 <= it <= _MOST))
 
 
-def check_integer(low: int, high: int, **arguments: object) -> None:
+def integer(low: int, high: int, **arguments: object) -> None:
     """Check that each is an integer from `low` to `high`."""
     wanted = f"an integer from {low} to {high}"
     _check(arguments, wanted, lambda it: type(it) is int and low <= it <= high)
 
 
-def check_number(low: float, high: float, **arguments: object) -> None:
+def number(low: float, high: float, **arguments: object) -> None:
     """Check that each is a number from `low` to `high`."""
     wanted = f"a number from {low} to {high}"
     _check(arguments, wanted, lambda it: type(it) in (int, float) and low <= it <= high)
 
 
-def check_callable(**arguments: object) -> None:
+def function(**arguments: object) -> None:
     """Check that each is None or callable."""
     _check(arguments, "a callable", lambda it: it is None or callable(it))
 
 
-def check_items(**arguments: object) -> None:
+def items(**arguments: object) -> None:
     """Check that each is iterable, and not text."""
     _check(arguments, "a list", lambda it: hasattr(it, "__iter__") and type(it) not in (str, bytes))
 
 
-def check_texts(**arguments: Any) -> None:
+def texts(**arguments: Any) -> None:
     """Check that each is a list or tuple of texts."""
-    for name, texts in arguments.items():
-        _check_class({name: texts}, "a list of texts", (list, tuple))
-        for each in texts:
+    for name, given in arguments.items():
+        _check_class({name: given}, "a list of texts", (list, tuple))
+        for each in given:
             _check_class({name: each}, "a list of texts", str)
 
 
-def check_path(**arguments: Any) -> None:
+def path(**arguments: Any) -> None:
     """Check that each is a path."""
     _check_class(arguments, "a path", (str, os.PathLike))
     _check_encoding(arguments, os.fsencode)
 
 
-def check_storable(**texts: str) -> None:
+def storable(**texts: str) -> None:
     """Check that a message could hold each text; SQLite takes no others."""
     _check_encoding(texts, str.encode)
 
