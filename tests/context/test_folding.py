@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.support.changes import begin, long_histories, write_changes
 from tests.support.examples import examples
 from trace_store import Message, Repo, ToolCall, ToolResult
-from trace_store.context.calls import find_in_history, link_operations
+from trace_store.context.calls import Calls, HistoryCalls, link_operations
 from trace_store.context.content import message_at, version_at
 from trace_store.context.fold import Fold, fold
 from trace_store.errors import InvalidOperationError
@@ -35,9 +35,9 @@ class Line:
         self._put = ObjectCollector().put
 
     def commit(self, *operations: Operation, parents: Sequence[ObjectId] = ()) -> ObjectId:
-        find = find_in_history(self.tip, self.commits.__getitem__)
+        calls = Calls(HistoryCalls(self.tip, self.commits.__getitem__))
         before = [] if self.tip is None else [self.tip]
-        made = Commit([*before, *parents], "ada", 1, link_operations(operations, find))
+        made = Commit([*before, *parents], "ada", 1, link_operations(operations, calls))
         self.tip = hash_object(made.encode())
         self.commits[self.tip] = made
         return self.tip

@@ -4,7 +4,7 @@
     python -m tests.fuzzing decoder --seconds 900         one of them for a quarter of an hour
     python -m tests.fuzzing 'import-*' --seconds 10       some of them, two at a time
     python -m tests.fuzzing --seconds 10 --report r.jsonl all of them
-    python -m tests.fuzzing --runs 300                    the same 300 inputs of each, every time
+    python -m tests.fuzzing --runs 300                    the same 300 inputs for each target, every time
 
 Prints a line for each: seconds, executions, coverage (edges), features, and what was found. A finding is kept in the
 work folder, and `python -m tests.fuzzing TARGET --input FILE` shows it again; once it is mended, its input goes to

@@ -460,6 +460,23 @@ def test_a_result_finds_a_call_that_another_process_has_appended_since(tmp_path:
     assert part.call == newer.addresses[0]
 
 
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("reopened", [True, False])
+def test_results_of_one_id_answer_the_newest_calls_first(
+    tmp_path: Path, together: bool, reopened: bool
+) -> None:
+    repo = Repo.init(tmp_path, environment=ADA, durability="fast")
+    old, new = (repo.append("assistant", [ToolCall("c", "look", "{}")]).addresses for _ in "12")
+    if reopened:
+        repo = Repo.open(tmp_path, environment=ADA, durability="fast")
+    results = [ToolResult("c", text) for text in ("one", "two", "three")]
+    for parts in [results] if together else [[each] for each in results]:
+        repo.append("tool", parts)
+    found = [part for message in repo.compile().messages for part in message.parts]
+    calls = [part.call for part in found if isinstance(part, ToolResult)]
+    assert calls == [new[0], old[0], new[0]]
+
+
 def test_an_edit_takes_no_call_from_its_result_unless_it_is_forced(repo: Repo) -> None:
     calling = [ToolCall("a", "look", "{}"), ToolCall("b", "look", "{}")]
     asked = repo.append("assistant", calling).addresses[0]

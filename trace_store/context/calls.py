@@ -17,14 +17,23 @@ from trace_store.objects.parts import ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, TypeAlias
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, Protocol
 
     from trace_store.context.fold import Parts, ReadCommit
     from trace_store.objects.parts import Part
 
-    Find: TypeAlias = Callable[[str], Address | None]
-    """Returns the message with the call that a result of this id answers, in the earlier history."""
+    class Earlier(Protocol):
+        """The calls of earlier messages."""
+
+        def take(self, name: str) -> Address | None:
+            """Return the newest message with an unanswered call of an id, and count the call as answered."""
+            ...
+
+        def newest(self, name: str) -> Address | None:
+            """Return the newest message with a call of an id, after `take` has found none."""
+            ...
+
 
 CALL = "tool_call"
 
@@ -32,13 +41,14 @@ CALL = "tool_call"
 class Calls:
     """The calls of consecutively written messages, and which of them are unanswered."""
 
-    __slots__ = ("_find", "_here", "_known", "_open")
+    __slots__ = ("_earlier", "_here", "_known", "_open", "_pending")
 
-    def __init__(self, find: Find) -> None:
-        """Start without calls; `find` looks up ids that no message here has."""
-        self._find = find
+    def __init__(self, earlier: Earlier, pending: Mapping[str, Address] | None = None) -> None:
+        """Start after earlier messages; `pending` has those of their unanswered calls that `earlier` leaves out."""
+        self._earlier = earlier
+        self._pending = dict(pending or ())
         self._open: dict[str, list[Address]] = {}
-        self._known: dict[str, Address | None] = {}
+        self._known: dict[str, Address] = {}
         self._here: set[str] = set()
 
     def link(self, messages: Sequence[Message]) -> list[Message]:
@@ -55,7 +65,7 @@ class Calls:
             waiting = self._open.get(name, [])
             waiting[:] = [each if each.birth else Address.of(oid, each.number) for each in waiting]
             known = self._known[name]
-            if known is not None and not known.birth:
+            if not known.birth:
                 self._known[name] = Address.of(oid, known.number)
         self._here.clear()
 
@@ -71,9 +81,12 @@ class Calls:
         waiting = self._open.get(name)
         if waiting:
             return waiting.pop()
-        if name not in self._known:
-            self._known[name] = self._find(name)
-        return self._known[name]
+        return (
+            self._pending.pop(name, None)
+            or self._earlier.take(name)
+            or self._known.get(name)
+            or self._earlier.newest(name)
+        )
 
     def _link_message(self, message: Message, number: int, later: dict[str, int]) -> Message:
         parts: list[Part] | None = None
@@ -99,12 +112,12 @@ class Calls:
         )
 
 
-def link_operations(operations: Sequence[Operation], find: Find) -> list[Operation]:
+def link_operations(operations: Sequence[Operation], calls: Calls) -> list[Operation]:
     """Return the operations of a new commit with the results of its new messages linked.
 
     Edits are left unchanged: see `link_version`.
     """
-    calls, number, made = Calls(find), 0, []
+    number, made = 0, []
     later = _first_new_calls(operations)
     for operation in operations:
         if operation.name in ops.ADDS_MESSAGES:
@@ -118,7 +131,9 @@ def link_operations(operations: Sequence[Operation], find: Find) -> list[Operati
     return made
 
 
-def link_version(parts: Parts, before: Sequence[Parts], find: Find) -> list[dict[str, Any]]:
+def link_version(
+    parts: Parts, before: Sequence[Parts], find: Callable[[str], Address | None]
+) -> list[dict[str, Any]]:
     """Return the parts of an edit with results linked as in earlier versions, or else by `find`."""
     known = {
         part["id"]: part["call"]
@@ -135,30 +150,50 @@ def link_version(parts: Parts, before: Sequence[Parts], find: Find) -> list[dict
     return made
 
 
-def find_in_history(tip: bytes | None, read_commit: ReadCommit) -> Find:
-    """Return a lazy search for calls in the history of a commit, newest first."""
-    walk = _calls_and_results_before(tip, read_commit)
-    calls: list[tuple[str, Address]] = []
-    answered: set[tuple[str, Address]] = set()
+class HistoryCalls:
+    """The calls in the history of a commit, which is read as far back as needed."""
 
-    def find(name: str) -> Address | None:
-        answered_one = None
-        for found, address in calls:
-            if found == name and (name, address) not in answered:
-                return address
-            answered_one = answered_one or (address if found == name else None)
-        for is_call, found, address in walk:
+    __slots__ = ("_answered", "_calls", "_pending", "_start", "_taken", "_walk")
+
+    def __init__(
+        self,
+        tip: bytes | None,
+        read_commit: ReadCommit,
+        pending: Mapping[str, Address] | None = None,
+    ) -> None:
+        """Search from a commit on, and leave out unanswered calls that are known as `pending`."""
+        self._start = tip, read_commit
+        self._walk: Iterator[tuple[bool, str, Address]] | None = None
+        self._calls: dict[str, list[Address]] = {}
+        self._answered: set[tuple[str, Address]] = set()
+        self._pending = pending or {}
+        self._taken: dict[str, list[Address | None]] = {}
+
+    def take(self, name: str) -> Address | None:
+        """Return the newest message with an unanswered call of an id, and count the call as answered."""
+        found = next(self._unanswered(name), None)
+        if found is not None:
+            self._taken[name].append(found)
+        return found
+
+    def newest(self, name: str) -> Address | None:
+        """Return the newest message with a call of an id, after `take` has found none."""
+        return next(iter(self._calls.get(name, ())), None)
+
+    def _unanswered(self, name: str) -> Iterator[Address]:
+        taken = self._taken.setdefault(name, [self._pending.get(name)])
+        for address in self._calls.get(name, ()):
+            if address not in taken and (name, address) not in self._answered:
+                yield address
+        if self._walk is None:
+            self._walk = _calls_and_results_before(*self._start)
+        for is_call, found, address in self._walk:
             if not is_call:
-                answered.add((found, address))
+                self._answered.add((found, address))
                 continue
-            calls.append((found, address))
-            if found == name:
-                if (name, address) not in answered:
-                    return address
-                answered_one = answered_one or address
-        return answered_one
-
-    return find
+            self._calls.setdefault(found, []).append(address)
+            if found == name and address not in taken and (name, address) not in self._answered:
+                yield address
 
 
 def _calls_and_results_before(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trace_store import context, errors
 from trace_store import revision as revisions
-from trace_store.context.calls import CALL, Calls, find_in_history, link_operations, link_version
+from trace_store.context.calls import CALL, Calls, HistoryCalls, link_operations, link_version
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.history.draft import CommitResult, Draft, as_messages
 from trace_store.ident import check_author
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.calls import Find
     from trace_store.context.fold import Fold
     from trace_store.contracts import RefReader
     from trace_store.history.draft import Reword
@@ -237,7 +236,7 @@ class _Appender:
 
     __slots__ = (
         *("_author", "_calls", "_gathering", "_given", "_guard", "_pending", "_pieces", "_ref"),
-        *("_result", "_results", "_salt", "_said", "_search", "_store", "_tip", "message"),
+        *("_result", "_results", "_salt", "_said", "_store", "_tip", "message"),
     )
 
     def __init__(
@@ -266,7 +265,6 @@ class _Appender:
                 elif isinstance(part, ToolResult):
                     self._results.append(part.call_id)
         self._tip, self._pending = store.pending_calls
-        self._search: Find | None = None
         self._result: CommitResult | None = None
 
     def encode(self) -> bool:
@@ -286,8 +284,9 @@ class _Appender:
         gathering = self._gathering = ObjectCollector() if guard is None else guard.gathering()
         put = gathering.put if salt is None else gathering.content_writer(salt)
         if self._results:
-            self._search = None
-            given = Calls(self._find).link(given)
+            read = self._store.objects.read
+            earlier = HistoryCalls(self._tip, lambda oid: read_commit(oid, read), self._pending)
+            given = Calls(earlier, self._pending).link(given)
         pieces: list[bytes] = []
         self._pieces = pieces
         for each in given:
@@ -300,16 +299,6 @@ class _Appender:
         if self._said:
             self.message = gathering.text(self._said)
         return 0 < len(pieces) < ARRAY16_LIMIT
-
-    def _find(self, name: str) -> Address | None:
-        """Return the message with the call of an id in the history of the tip."""
-        address = self._pending.get(name)
-        if address is None:
-            if self._search is None:
-                read = self._store.objects.read
-                self._search = find_in_history(self._tip, lambda oid: read_commit(oid, read))
-            address = self._search(name)
-        return address
 
     def make(self, tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
         """Return the id of the commit on top of a tip, and all objects to write."""
@@ -471,19 +460,21 @@ class _Writer:
         if not self._has_results:
             return drafted
         if self._linked_operations is None or self._linked_operations[0] != tip:
-            find = find_in_history(tip, lambda oid: read_commit(oid, self._store.objects.read))
-            made = link_operations(drafted, find)
-            self._linked_operations = tip, [self._link_edit(each, tip, find) for each in made]
+            earlier = HistoryCalls(tip, lambda oid: read_commit(oid, self._store.objects.read))
+            made = link_operations(drafted, Calls(earlier))
+            self._linked_operations = tip, [self._link_edit(each, tip, earlier) for each in made]
         return self._linked_operations[1]
 
-    def _link_edit(self, operation: Operation, tip: ObjectId | None, find: Find) -> Operation:
+    def _link_edit(
+        self, operation: Operation, tip: ObjectId | None, earlier: HistoryCalls
+    ) -> Operation:
         """Return an edit with its results linked as in the message that it edits."""
         if operation.name != ops.EDIT:
             return operation
         target = read_address(operation.fields["target"], HERE)
         state = context.fold.Fold() if tip is None else context.snapshots.fold_of(self._store, tip)
         before = [v.parts for v in state.entry(target).versions] if target in state else []
-        parts = link_version(operation.fields["parts"], before, find)
+        parts = link_version(operation.fields["parts"], before, Calls(earlier).answer)
         return Operation(ops.EDIT, {**operation.fields, "parts": parts})
 
     def _commit(self, tip: ObjectId | None) -> Commit:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from trace_store.context.calls import Calls, find_in_history, link_version
+from trace_store.context.calls import Calls, HistoryCalls, link_version
 from trace_store.frozen import value
 from trace_store.history.summary import event_of
 from trace_store.importers.build_commits import (
@@ -85,7 +85,7 @@ class Continuation:
             if oid is not None:
                 self._numbers.setdefault(oid, number)
         self._store = store
-        self._calls = Calls(find_in_history(tip, lambda oid: read_commit(store, oid)))
+        self._calls = Calls(HistoryCalls(tip, lambda oid: read_commit(store, oid)))
         self.tip = tip
         self.only_adds = False
         self.places: dict[Place, MessageLocation] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from trace_store.context.calls import Calls, find_in_history
+from trace_store.context.calls import Calls, HistoryCalls
 from trace_store.context.content import message_at
 from trace_store.context.snapshots import fold_of
 from trace_store.contracts import ANY, BATCH, DURABLE, RefEdit, Transaction
@@ -189,7 +189,7 @@ class PlanWriter:
 
     def _write(self, planned: PlannedCommit) -> None:
         parent = self._base if planned.parent is None else self._oids[planned.parent]
-        calls = self._calls.pop(parent, None) or Calls(find_in_history(parent, self._commit))
+        calls = self._calls.pop(parent, None) or Calls(HistoryCalls(parent, self._commit))
         oid = self._build(planned, parent, calls)
         if oid is not None:
             calls.written(oid)

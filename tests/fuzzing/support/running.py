@@ -16,7 +16,7 @@ CORPUS = Path(__file__).parents[1] / "corpus"
 
 
 SEED = 1
-"""Of the fuzzer's random numbers where inputs are to be the same every time; 0 would mean any."""
+"""The seed of the fuzzer if its inputs must be the same every time; 0 would choose a random one."""
 
 
 def fuzz(name: str, seconds: int, work: Path, runs: int | None = None) -> None:
@@ -26,7 +26,7 @@ def fuzz(name: str, seconds: int, work: Path, runs: int | None = None) -> None:
         name: the target.
         seconds: how long; the fuzzer stops at the first finding.
         work: a folder for new inputs, and for the one that failed.
-        runs: stop after so many inputs, which are the same every time; None takes any for all the seconds.
+        runs: stop after so many inputs, which are the same every time; None takes random ones until the time is up.
     """
     import atheris
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trace_store.context.calls import find_in_history, link_operations
+from trace_store.context.calls import Calls, HistoryCalls, link_operations
 from trace_store.context.fold import Fold
 from trace_store.context.snapshots import fold_of
 from trace_store.contracts import Transaction
@@ -49,8 +49,8 @@ class History:
 
     def commit(self, parents: Sequence[ObjectId], operations: Sequence[Operation]) -> ObjectId:
         """Write a commit; its new results are linked to their calls."""
-        find = find_in_history(parents[0] if parents else None, self._read)
-        made = Commit(parents, "ada", len(self.commits), link_operations(operations, find))
+        calls = Calls(HistoryCalls(parents[0] if parents else None, self._read))
+        made = Commit(parents, "ada", len(self.commits), link_operations(operations, calls))
         data = made.encode()
         oid = hash_object(data)
         objects = [*self._gathering.objects, (oid, data)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import strategies as st
 
-from trace_store.context.calls import link_operations
+from trace_store.context.calls import Calls, link_operations
 from trace_store.context.fold import Fold
 from trace_store.merge.inputs import MergePlan
 from trace_store.merge.merge3 import three_way
@@ -58,7 +59,7 @@ class Builder:
     def commit(self, *operations: Operation) -> ObjectId:
         self._count += 1
         oid = put(f"{self.name} {self._count}".encode())
-        made = link_operations(operations, self._called)
+        made = link_operations(operations, Calls(self))
         self.fold.apply(oid, Commit((), "ada", 0, made))
         return oid
 
@@ -72,16 +73,20 @@ class Builder:
     def result(self, name: str, text: str = "seen") -> Address:
         return Address.of(self.commit(ops.add([stored("tool", ToolResult(name, text))])), 0)
 
-    def _called(self, name: str) -> Address | None:
-        """Return the newest call of an id that waits for its result, else the newest."""
-        calls = [
-            entry.address
-            for entry in reversed(self.fold.entries)
-            for part in entry.message["parts"]
-            if part["type"] == "tool_call" and part["id"] == name
-        ]
+    def take(self, name: str) -> Address | None:
+        """Return the newest message with an unanswered call of an id; see `Calls`."""
         answered = {call for entry in self.fold.entries for call in entry.answers}
-        return next((each for each in calls if each not in answered), calls[0] if calls else None)
+        return next((each for each in self._called(name) if each not in answered), None)
+
+    def newest(self, name: str) -> Address | None:
+        """Return the newest message with a call of an id."""
+        return next(self._called(name), None)
+
+    def _called(self, name: str) -> Iterator[Address]:
+        for entry in reversed(self.fold.entries):
+            for part in entry.message["parts"]:
+                if part["type"] == "tool_call" and part["id"] == name:
+                    yield entry.address
 
     def make(self, change: tuple[Any, ...]) -> None:
         """Apply a random change; numbers name messages, also hidden ones."""
