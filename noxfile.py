@@ -169,6 +169,14 @@ def length(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def mutation(session: nox.Session) -> None:
+    """Small faults in chosen modules, and whether tests notice; hours. `-- search --sample 15 --seed 1` a part."""
+    install(session)
+    session.install("cosmic-ray>=8.7,<9", "coverage>=7.17,<8")
+    session.run("python", "-m", "tools.mutation", *session.posargs)
+
+
+@nox.session(python="3.11")
 def reference(session: nox.Session) -> None:
     """Write docs/errors.md and docs/cli.md anew from the code."""
     install(session)

@@ -1,10 +1,13 @@
 """Ways to shrink a context, compared: `python -m benchmarks.compaction TRANSCRIPT…`.
 
-No model is asked. Each transcript gets sixty needles, six classes at ten depths, and is then shrunk by each policy. A
-needle is an identifier that occurs nowhere else. It is kept verbatim if the remaining context contains it.
+No model is asked. Each transcript gets eighty needles, eight classes at ten depths, and is then shrunk by each policy.
+A needle is an identifier that occurs nowhere else. It is kept verbatim if the remaining context contains it. A fact is
+a line inside an output of the transcript itself; a prohibition is kept only if its "never" is, too.
 
     none          nothing
     truncate      drop the oldest messages
+    ends          keep the first and the last N messages, half of the target each
+    head-tail     cut all old tool results to their head and tail, as much as the target needs
     clear         clear all tool results but the last 3 (Anthropic's clear_tool_uses)
     opencode      clear tool results beyond the newest 40,000 tokens, if that frees 20,000
     codex         instructions, the newest 20,000 tokens of user messages, and a summary
@@ -12,7 +15,8 @@ needle is an identifier that occurs nowhere else. It is kept verbatim if the rem
     extractive    trace compress --extractive
     ghosts        trace remove --ghost, the oldest messages first
 
-truncate, trim, extractive and ghosts get the same target, a share of the tokens of the messages. The rules of opencode
+truncate, ends, head-tail, trim, extractive and ghosts get the same target, a share of the tokens of the messages.
+`--equal` gives `trim` the tokens that each other method left, and prints both. The rules of opencode
 and Codex CLI come from their sources in 2026. Codex asks a model for the summary; here it is the extractive one.
 
     verbatim      needles that the context still says
@@ -36,17 +40,29 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trace_store import Message, Repo, Text, ToolCall, ToolResult
+from trace_store.compression.extract import Passage, SourceMessage, extract
 from trace_store.compression.suggest import marks_of
-from trace_store.compression.summaries import Passage, SourceMessage, extract
 from trace_store.errors import BudgetError, InvalidInputError, StateError
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.parts import Part
+from trace_store.writer import Writer
 
-CLASSES = ("constraint", "decision", "command", "path", "error", "number")
+CLASSES = ("constraint", "prohibition", "decision", "command", "path", "error", "number", "fact")
 DEPTHS = 10
 SMALLEST = 10_000
 RESAMPLES = 2_000
 CLEARED = "[cleared]"
+_FACTS = (
+    "listening on port {}",
+    "DATABASE_NAME={}",
+    "  created {} (2 files)",
+    "user {} has no access",
+    "checksum: {}",
+    "warning: {} is deprecated",
+    "def handle_{}(request):",
+    "{} | 12 | active",
+)
+"""Lines as programs print them, and as source code has them."""
 Policy = Callable[["Session"], list[Message]]
 
 
@@ -108,6 +124,58 @@ def truncate(session: Session) -> list[Message]:
     while first < len(messages) and _results(messages[first]):
         first += 1
     return [*head, *messages[first:]]
+
+
+def ends(session: Session) -> list[Message]:
+    """Keep the first and the last messages, half of the target each."""
+    sizes, messages = session.sizes, session.messages
+    first, room = 0, session.target // 2
+    while first < len(messages) and sizes[first] <= room:
+        room -= sizes[first]
+        first += 1
+    last, room = len(messages), session.target // 2 + room
+    while last > first and sizes[last - 1] <= room:
+        last -= 1
+        room -= sizes[last]
+    called = {part.id for m in messages[:first] for part in m.parts if isinstance(part, ToolCall)}
+    while last < len(messages) and _results(messages[last]):
+        last += 1
+    answered = {
+        part.call_id for m in messages[:first] for part in m.parts if isinstance(part, ToolResult)
+    }
+    open_calls = called - answered
+    head = [
+        m for m in messages[:first] if not any(getattr(p, "id", "") in open_calls for p in m.parts)
+    ]
+    return [*head, *messages[last:]]
+
+
+def head_tail(session: Session) -> list[Message]:
+    """Cut tool results to head and tail, to the largest equal size that meets the target."""
+    low, high = 0, 40_000
+    best = session.messages
+    while low <= high:
+        size = (low + high) // 2
+        cut = [_cut_results(each, size) for each in session.messages]
+        if sum(session.count(cut)) <= session.target:
+            best, low = cut, size + 1
+        else:
+            high = size - 1
+        if size == 0:
+            best = cut
+    return best
+
+
+def _cut_results(message: Message, size: int) -> Message:
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            text = "\n".join(_texts(part.content))
+            if len(text) > size:
+                text = f"{text[: size // 2]}\n[cut]\n{text[len(text) - size // 2 :] if size > 1 else ''}"
+            part = ToolResult(part.call_id, text, part.is_error)
+        parts.append(part)
+    return Message(message.role, parts, kind=message.kind)
 
 
 def clear(session: Session) -> list[Message]:
@@ -182,8 +250,8 @@ def ghosts(session: Session) -> list[Message]:
 
 
 POLICIES: dict[str, Policy] = {
-    each.__name__: each
-    for each in (none, truncate, clear, opencode, codex, trim, extractive, ghosts)
+    each.__name__.replace("_", "-"): each
+    for each in (none, truncate, ends, head_tail, clear, opencode, codex, trim, extractive, ghosts)
 }
 REVERSIBLE = {"trim", "extractive", "ghosts", "none"}
 
@@ -231,6 +299,8 @@ def planted(
     ]
     made: dict[int, list[Message]] = {}
     needles = []
+    messages = list(messages)
+    outputs = [at for at, each in enumerate(messages) if _lines_of_results(each) > 8]
     for depth in range(DEPTHS):
         wanted = len(messages) * (depth + 0.5) / DEPTHS
         at = min(free, key=lambda each: abs(each - wanted))
@@ -240,9 +310,40 @@ def planted(
                 if kind != "number"
                 else str(chance.randrange(10**9, 10**10))
             )
+            if kind == "fact":
+                if outputs:
+                    place = min(outputs, key=lambda each: abs(each - wanted))
+                    messages[place] = _with_fact(messages[place], name, chance)
+                    needles.append(Needle(kind, depth, name))
+                continue
             needles.append(Needle(kind, depth, name))
             made.setdefault(at, []).extend(_says(kind, name))
     return [m for at, each in enumerate(messages) for m in [*made.get(at, ()), each]], needles
+
+
+def _lines_of_results(message: Message) -> int:
+    texts = [
+        text for part in message.parts if isinstance(part, ToolResult) for text in _texts([part])
+    ]
+    return sum(text.count("\n") for text in texts)
+
+
+def _with_fact(message: Message, name: str, chance: random.Random) -> Message:
+    """Return a message with a line with a name somewhere in its first long result."""
+    parts: list[Part] = []
+    is_told = False
+    for part in message.parts:
+        if (
+            isinstance(part, ToolResult)
+            and not is_told
+            and _lines_of_results(Message("tool", [part])) > 2
+        ):
+            lines = "\n".join(_texts([part])).split("\n")
+            line = chance.choice(_FACTS).format(name)
+            lines.insert(chance.randrange(1, len(lines)), line)
+            part, is_told = ToolResult(part.call_id, "\n".join(lines), part.is_error), True
+        parts.append(part)
+    return Message(message.role, parts, kind=message.kind, name=message.name, model=message.model)
 
 
 def _is_settled(messages: Sequence[Message], at: int) -> bool:
@@ -256,6 +357,8 @@ def _says(kind: str, name: str) -> list[Message]:
     )
     if kind == "constraint":
         return [Message("user", f"You must not use the port of {name} for anything.")]
+    if kind == "prohibition":
+        return [Message("user", f"Whatever happens, never delete the table {name}, please.")]
     if kind == "decision":
         return [Message("assistant", f"Decision: we keep {name} as the key, because it is stable.")]
     tool, arguments, output, failed = {
@@ -285,10 +388,11 @@ def measure(messages: Sequence[Message], policy: str, share: float, seed: int) -
     left = POLICIES[policy](session)
     text = said(left)
     kept = {
-        kind: sum(each.name in text for each in needles if each.kind == kind) / DEPTHS
+        kind: sum(_is_kept(each, text) for each in needles if each.kind == kind)
+        / (sum(each.kind == kind for each in needles) or 1)
         for kind in CLASSES
     }
-    found = sum(each.name in text or _reachable(session, policy, each) for each in needles)
+    found = sum(_is_kept(each, text) or _reachable(session, policy, each) for each in needles)
     same = 0
     for one, other in zip(session.messages, left, strict=False):
         if one.role != other.role or one.parts != other.parts:
@@ -303,6 +407,13 @@ def measure(messages: Sequence[Message], policy: str, share: float, seed: int) -
         sum(sizes[same:]) / total,
         _faults(messages, policy, share),
     )
+
+
+def _is_kept(needle: Needle, text: str) -> bool:
+    """Return True if a text has a needle; of a prohibition, also its "never"."""
+    if needle.kind != "prohibition":
+        return needle.name in text
+    return any("never" in line and needle.name in line for line in text.splitlines())
 
 
 def _reachable(session: Session, policy: str, needle: Needle) -> bool:
@@ -340,7 +451,7 @@ def sessions(paths: Sequence[str]) -> list[tuple[str, list[Message]]]:
     found = []
     for path in paths:
         with Repo.memory() as repo:
-            import_paths(repo.store, [path])
+            import_paths(Writer(repo.store), [path])
             names = [each.name for each in repo.branches.list()]
             name = max(names, key=lambda each: len(repo.compile(each)), default="")
             if name and sum(t for t, _ in repo.compile(name).message_tokens()) >= SMALLEST:
@@ -357,12 +468,51 @@ def _unlinked(message: Message) -> Message:
     return Message(message.role, parts, kind=message.kind, name=message.name, model=message.model)
 
 
+def _print_equal(found: Sequence[tuple[str, list[Message]]], share: float) -> int:
+    """Print what each method keeps, and what trim keeps with the tokens that it left, as needles and in percent."""
+    print("| way | tokens | needles | kept | kept by trim | more by trim |")
+    print("|---" * 6 + "|")
+    for policy in POLICIES:
+        if policy in ("none", "trim"):
+            continue
+        tokens, gains, kept, trimmed, needles = [], [], 0, 0, 0
+        for number, (name, messages) in enumerate(found):
+            print(f"{policy} {name}", file=sys.stderr)
+            one = kept_of(messages, policy, share, number)
+            other = kept_of(messages, "trim", one[2], number)
+            needles += one[1]
+            kept += one[0]
+            trimmed += other[0]
+            tokens.append(one[2])
+            gains.append((other[0] - one[0]) / one[1])
+        print(
+            f"| {policy} | {interval(tokens)} | {needles} | {kept} | {trimmed} | {interval(gains)} |",
+            flush=True,
+        )
+    return 0
+
+
+def kept_of(
+    messages: Sequence[Message], policy: str, share: float, seed: int
+) -> tuple[int, int, float]:
+    """Return how many needles a policy keeps, of how many, and the share of tokens that it leaves."""
+    whole, needles = planted(messages, random.Random(seed))
+    session = Session(whole, share)
+    left = POLICIES[policy](session)
+    text = said(left)
+    kept = sum(_is_kept(each, text) for each in needles)
+    return kept, len(needles), sum(session.count(left)) / sum(session.sizes)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.compaction")
     parser.add_argument("transcripts", nargs="+")
     parser.add_argument(
         "--share", type=float, default=0.5, help="the target, of the messages' tokens"
+    )
+    parser.add_argument(
+        "--equal", action="store_true", help="compare each method with trim at the same tokens"
     )
     given = parser.parse_args(words)
     paths = [
@@ -376,6 +526,8 @@ def main(words: Sequence[str] | None = None) -> int:
     ]
     found = sessions(paths)
     print(f"{len(found)} sessions, target {given.share:.0%} of the messages' tokens\n")
+    if given.equal:
+        return _print_equal(found, given.share)
     columns = (*CLASSES, "all, verbatim", "in two calls", "tokens", "rewritten", "faults")
     print("| way | " + " | ".join(columns) + " |")
     print("|---" * (len(columns) + 1) + "|")

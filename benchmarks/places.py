@@ -17,7 +17,7 @@ from benchmarks.model import Work
 from benchmarks.peers.git import ENVIRONMENT, git
 from benchmarks.peers.parted import FOLDER
 from benchmarks.peers.trace import BENCHMARK_ENVIRONMENT
-from trace_store import Repo, history
+from trace_store import Repo
 
 KEPT_BESIDE = ("index", "cache", "local/published*")
 """Caches of Trace, which are rebuilt if missing."""
@@ -57,7 +57,7 @@ class TracePlace:
         self.program = here.trace
         self.environment = here.environment
         with Repo.open(folder, create=False, environment=BENCHMARK_ENVIRONMENT) as repo:
-            history.switch.switch(repo.store, start, author="bench")
+            repo.branches.switch(start)
         self._saved = Saved(folder / ".trace", folder.with_name("saved"))
 
     def restore(self) -> None:

@@ -12,9 +12,9 @@ from benchmarks.flame import picture
 from benchmarks.report import count, write_page
 from benchmarks.stacks import Samples
 
-LINES = 12
+LINES = 2
 """How many lines of code a table has."""
-LEAST = 0.01
+LEAST = 0.03
 """The share of the time under which a line or a package is left out."""
 
 

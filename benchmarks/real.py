@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.model import Turn
 from trace_store.context.compiled import CompiledMessage
+from trace_store.contracts.ref_names import BRANCHES
 from trace_store.exporters.session import read_session
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.ref_names import BRANCHES
 from trace_store.repo.repository import Repo
+from trace_store.writer import Writer
 
 
 def real_turns(paths: Sequence[str]) -> Iterator[Turn]:
@@ -26,7 +27,7 @@ def real_turns(paths: Sequence[str]) -> Iterator[Turn]:
         UnreadableInputError: a named file is not there, or of no known format.
     """
     with Repo.memory() as repo:
-        import_paths(repo.store, paths, source=False)
+        import_paths(Writer(repo.store), paths, source=False)
         for ref, _ in list(repo.store.refs.iterate(BRANCHES)):
             for turn in read_session(repo.store, ref, hidden=True).turns:
                 yield as_turn(turn.message)

@@ -26,12 +26,14 @@ import shutil
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from tests.support.examples import FULL
+from tests.support.forked_commands import ForkedCommands, is_plain
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -39,6 +41,12 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / ".trace-example" / "README.md",
 ]
+GUIDES = [
+    page
+    for page in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md")]
+    if page.stem not in ("cli", "json") and not page.stem.startswith("benchmarks")
+]
+MAXIMUM_GUIDE_WORDS = 40_000
 TRANSCRIPTS = os.environ.get("TRACE_TEST_TRANSCRIPTS")
 SHELL = {"sh", "console"}
 REFERENCE = {"{eval-rst}"}  # names that the site shows with their docstrings
@@ -55,6 +63,8 @@ VARYING = re.compile(
 ANYTHING = re.compile(r"(?P<any>…)")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 END_OF_OUTPUT = "\x1e\n"
+KEPT_BY_SHELL = re.compile(r"(?m)\bcd |^[a-z]+=|&$|^ ")
+"""What one command of a block leaves to the next in the shell itself, or a command of several lines."""
 
 
 class Block(NamedTuple):
@@ -114,6 +124,13 @@ def blocks(page: Path) -> list[Block]:
 
 
 ALL = [block for page in PAGES for block in blocks(page)]
+
+
+@pytest.fixture(scope="module")
+def forked() -> Iterator[ForkedCommands]:
+    commands = ForkedCommands()
+    yield commands
+    commands.close()
 
 
 @pytest.fixture
@@ -229,11 +246,28 @@ def pattern(lines: list[str], *, exact: bool = False) -> re.Pattern[str]:
     return re.compile(wanted)
 
 
-def converse(block: Block) -> None:
+def is_split(block: Block, commands: list[str]) -> bool:
+    """Return True if each command may have a shell of its own, or none."""
+    alone = not block.columns and not any(KEPT_BY_SHELL.search(each) for each in commands)
+    return alone and any(map(is_plain, commands))
+
+
+def run_alone(command: str, block: Block, forked: ForkedCommands) -> str:
+    """Run one command, with a shell only if it needs one; return its output and errors together."""
+    if not is_plain(command):
+        return shell(command, block.place)
+    code, output = forked.run(command)
+    assert code == 0, f"{block.place}: exit {code}\n{output}"
+    return output
+
+
+def converse(block: Block, forked: ForkedCommands) -> None:
     """Run each command of a console block and compare its output."""
     talks = sessions(block.text)
     script = "".join(f"{command}\nprintf '\\036\\n'\n" for command, _ in talks)
-    if block.columns:
+    if is_split(block, [command for command, _ in talks]):
+        outputs = [run_alone(command, block, forked) for command, _ in talks]
+    elif block.columns:
         outputs = terminal(script, block.place, block.columns).split(END_OF_OUTPUT)
     else:
         outputs = shell(script, block.place).split(END_OF_OUTPUT)
@@ -244,7 +278,7 @@ def converse(block: Block) -> None:
         )
 
 
-def follow(these: list[Block]) -> None:
+def follow(these: list[Block], forked: ForkedCommands) -> None:
     """Run blocks in order, as one reader in one folder."""
     names: dict[str, object] = {"__name__": "__main__"}
     for block in these:
@@ -260,7 +294,10 @@ def follow(these: list[Block]) -> None:
             source = "\n" * (block.line - 1) + block.text  # so that a traceback names the line
             exec(compile(source, str(block.page), "exec", dont_inherit=True), names)
         elif block.language == "console":
-            converse(block)
+            converse(block, forked)
+        elif block.language == "sh" and is_split(block, lines := block.text.splitlines()):
+            for line in lines:
+                run_alone(line, block, forked)
         elif block.language == "sh":
             shell(block.text, block.place)
 
@@ -270,9 +307,9 @@ def runnable(page: Path) -> list[Block]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_page_works_as_written(page: Path, reader: Path) -> None:
+def test_page_works_as_written(page: Path, reader: Path, forked: ForkedCommands) -> None:
     here = runnable(page)
-    follow([block for block in here if not block.missing()])
+    follow([block for block in here if not block.missing()], forked)
     if missing := sorted({name for block in here for name in block.missing()}):
         pytest.skip(f"all else works, but some blocks need {', '.join(missing)}")
 
@@ -283,8 +320,10 @@ def test_page_works_as_written(page: Path, reader: Path) -> None:
     [page for page in PAGES if any(block.needs for block in runnable(page))],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
-def test_page_works_without_other_programs(page: Path, reader: Path) -> None:
-    follow([block for block in runnable(page) if not block.needs])
+def test_page_works_without_other_programs(
+    page: Path, reader: Path, forked: ForkedCommands
+) -> None:
+    follow([block for block in runnable(page) if not block.needs], forked)
 
 
 def test_every_block_says_what_it_is() -> None:
@@ -331,3 +370,10 @@ def test_every_page_can_be_reached() -> None:
             if ":" not in target
         ]
     assert not [page.relative_to(ROOT).as_posix() for page in PAGES if page not in seen]
+
+
+def test_the_guides_stay_short() -> None:
+    """What is said once is found; a new paragraph is a reason to look for one that says the same."""
+    words = {page.name: len(page.read_text(encoding="utf-8").split()) for page in GUIDES}
+    longest = sorted(words.items(), key=lambda each: -each[1])[:5]
+    assert sum(words.values()) <= MAXIMUM_GUIDE_WORDS, longest

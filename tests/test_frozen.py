@@ -9,8 +9,8 @@ from dataclasses import replace as slow_replace
 
 import pytest
 
-from trace_store.frozen import field, fields, mutable, replace, value
-from trace_store.lazy_import import names
+from trace_store.base.frozen import field, fields, mutable, replace, value
+from trace_store.base.lazy_import import names
 
 
 @value

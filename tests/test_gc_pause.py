@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trace_store.gc_pause import paused
+from trace_store.base.gc_pause import paused
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import re
 from pathlib import Path
@@ -128,12 +129,14 @@ def test_errors_travel_between_processes() -> None:
     assert (type(again), str(again), again.ref) == (type(error), str(error), "refs/heads/main")
 
 
+@functools.cache
 def finding_codes() -> dict[str, set[str]]:
     """Return the code and severities of every finding that the source makes."""
     found: dict[str, set[str]] = {}
     folders = (ROOT / "trace_store", ROOT / "cli" / "trace_cli")
     for path in (path for folder in folders for path in folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if "Finding" in text else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
                 code, severity = node.args[0], ast.unparse(node.args[1]).lower()
                 assert isinstance(code, ast.Constant), f"{path}:{node.lineno}"

@@ -24,14 +24,15 @@ from tests.store.support.histories import move
 from tests.support.files import flip
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import Draft, Environment, Message, Repo, Store, Text, ToolCall, ToolResult
+from trace_store.base.oid import hash_object
 from trace_store.errors import MessageNotFoundError, RepositoryNotFoundError
 from trace_store.history import commit
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import Commit
-from trace_store.oid import hash_object
-from trace_store.revision import resolve
+from trace_store.store.revision import resolve
 from trace_store.testing.disks import RecordingDisk
+from trace_store.writer import Writer
 
 ROOT = Path(trace_store.__file__).parents[1]
 SURROUNDINGS = Environment(author="ada")
@@ -262,7 +263,7 @@ def test_c36_fields_of_ours_hold_no_path_of_this_machine(repo: Repo, tmp_path: P
         "message": {"role": "user", "content": "look at /home/somebody/secret/place"},
     }
     transcript.write_text(json.dumps(record) + "\n")
-    import_paths(repo.store, [str(transcript)], source=False)
+    import_paths(Writer(repo.store), [str(transcript)], source=False)
     for oid in repo.store.objects.iterate():
         data = repo.store.objects.read(oid)
         assert str(tmp_path).encode() not in data
@@ -338,7 +339,7 @@ def test_c43_speed_is_shown_on_a_real_disk() -> None:
 
 def test_writers_of_one_branch_agree(repo: Repo) -> None:
     other = Store.open(repo.store.layout.root)
-    commit.commit(other, [Message("user", "theirs")], author="eve")
+    commit.commit(Writer(other, author="eve"), [Message("user", "theirs")])
     repo.append("user", "ours")
     assert shown(repo) == ["theirs", "ours"]
     assert repo.store.refs.read("refs/heads/main") == other.refs.read("refs/heads/main")

@@ -20,12 +20,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from trace_store.base.ident import Clock, FixedRandomness  # noqa: E402
+from trace_store.base.oid import ObjectId, hash_object  # noqa: E402
 from trace_store.context.compiler import ContextCompiler  # noqa: E402 - the checkout
 from trace_store.context.usage import Usage  # noqa: E402
 from trace_store.contracts import RefEdit, Transaction  # noqa: E402
+from trace_store.contracts.ref_names import BRANCHES, CHECKPOINTS, TAGS, TRASH  # noqa: E402
 from trace_store.history import commit as writing  # noqa: E402
 from trace_store.history.draft import Draft  # noqa: E402
-from trace_store.ident import Clock, FixedRandomness  # noqa: E402
 from trace_store.maintenance.seal import seal  # noqa: E402
 from trace_store.merge.cherry_pick import cherry_pick  # noqa: E402
 from trace_store.merge.merge import merge  # noqa: E402
@@ -38,9 +40,8 @@ from trace_store.objects.message import Message, store_message  # noqa: E402
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult  # noqa: E402
 from trace_store.odb.pack_writer import PackWriter  # noqa: E402
 from trace_store.odb.reachable import reachable  # noqa: E402
-from trace_store.oid import ObjectId, hash_object  # noqa: E402
-from trace_store.ref_names import BRANCHES, CHECKPOINTS, TAGS, TRASH  # noqa: E402
-from trace_store.store.handle import Store  # noqa: E402
+from trace_store.store.store import Store  # noqa: E402
+from trace_store.writer import Writer  # noqa: E402
 
 EXAMPLE = ROOT / ".trace-example"
 KEPT = "README.md"
@@ -146,11 +147,11 @@ class Story:
     def draft(self) -> Draft:
         """Return an empty draft, a minute later."""
         self.clock.advance()
-        return writing.new_draft(self.store)
+        return Draft(Writer(self.store, author=ADA))
 
     def write(self, draft: Draft, message: str = "") -> list[Address]:
         """Commit a draft by Ada on the branch that HEAD is on; return the addresses of its messages."""
-        return writing.write(self.store, draft, author=ADA, message=message).addresses
+        return writing.write(draft, message=message).addresses
 
     def say(self, *messages: Message, usage: Usage | None = None) -> list[Address]:
         """Append messages, with the provider's report about the last answer."""
@@ -258,7 +259,7 @@ def converse(story: Story) -> tuple[dict[str, Address], ObjectId]:
 def change(story: Story, asked: dict[str, Address]) -> None:
     """Change the context with every operation on existing messages."""
     draft = story.draft()
-    draft.edit(asked["decision"], "Return 0.0.")
+    draft.edit(asked["decision"], [Text("Return 0.0.")])
     story.write(draft)
 
     draft = story.draft()
@@ -337,24 +338,22 @@ def carry_over(story: Story, start: ObjectId) -> None:
         begin = RefEdit(BRANCHES + name, start, None)
         grace.transact(lambda _, edit=begin: Transaction((), [edit], "branch"), author=GRACE)  # type: ignore[misc]
     clock.advance()
-    draft = writing.new_draft(grace)
+    draft = Draft(Writer(grace, author=GRACE).on("tries"))
     draft.append("user", [Text("These are the tests."), Text(TESTS)], kind="artifact")
-    (tests,) = writing.write(grace, draft, author=GRACE, branch="tries").addresses
+    (tests,) = writing.write(draft).addresses
     clock.advance()
-    draft = writing.new_draft(grace)
+    draft = Draft(Writer(grace, author=GRACE).on("tries"))
     draft.edit(tests, [Text("These are the tests."), Text(TESTS + MORE_TESTS)])
     draft.annotate([tests], labels=["tests"])
-    writing.write(grace, draft, author=GRACE, branch="tries")
+    writing.write(draft)
     clock.advance()
     grace.refs.set_head(BRANCHES + SESSION, message="switch", author=GRACE)
-    merge(grace, "tries", MergeOptions(squash=True), author=GRACE)
+    merge(Writer(grace, author=GRACE), "tries", MergeOptions(squash=True))
     clock.advance()
-    draft = writing.new_draft(grace)
+    draft = Draft(Writer(grace, author=GRACE))
     draft.append("user", "The last one fails.")
     writing.write(
-        grace,
         draft,
-        author=GRACE,
         meta={"agent": "demo", "session": "1"},
         links=[("code", "git:9d03b7e"), ("answers", start)],
     )
@@ -370,9 +369,9 @@ def carry_over(story: Story, start: ObjectId) -> None:
 def bring_in(story: Story) -> None:
     """Bring the idea's message and Grace's into main: by a pick and by a merge."""
     story.clock.advance()
-    cherry_pick(story.store, ["trash/heads/idea"], author=ADA)
+    cherry_pick(Writer(story.store, author=ADA), ["trash/heads/idea"])
     story.clock.advance()
-    merge(story.store, SESSION, MergeOptions(message="Take Grace's tests"), author=ADA)
+    merge(Writer(story.store, author=ADA), SESSION, MergeOptions(message="Take Grace's tests"))
 
 
 def finish(story: Story) -> None:

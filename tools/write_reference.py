@@ -63,18 +63,13 @@ def exit_code_of(error: type[errors.TraceError]) -> int:
     return advice.exit_code(error(""))
 
 
-def hint_of(code: str) -> str:
-    """Return the hint for an error code, with a word in capitals for each attribute."""
-    return re.sub(r"\{(\w+)\}", lambda found: found[1].upper(), advice.HINTS.get(code, ""))
-
-
 def errors_page() -> str:
     """Return docs/errors.md."""
     lines = [
         "# Errors and exit codes\n",
         HEAD,
-        "A command that fails prints one line on standard error, often followed by a hint, and exits with one of these"
-        " codes:\n",
+        "A command that fails prints one line on standard error, often followed by a hint that says what to do, and"
+        " exits with one of these codes:\n",
         "| exit code | meaning |",
         "|---:|---|",
     ]
@@ -89,8 +84,8 @@ def errors_page() -> str:
         "The library raises the classes below, all from `trace_store.errors`. Catching a class catches those under it."
         " `code` is machine-readable and stable: codes are added, never renamed. Details (a path, candidates) are in"
         " attributes.\n",
-        "| class | `code` | exit code | hint |",
-        "|---|---|---:|---|",
+        "| class | `code` | exit code |",
+        "|---|---|---:|",
     ]
     named: set[str] = set()
     for depth, error in error_classes():
@@ -99,27 +94,25 @@ def errors_page() -> str:
             base.__name__ for base in error.__bases__ if not issubclass(base, errors.TraceError)
         ]
         also = f" ({', '.join(bases)})" if bases and depth else ""
-        hint = hint_of(error.code)
         indent = "· " * depth
         lines.append(
-            f"| {indent}`{error.__name__}`{also} | `{error.code}` | {exit_code_of(error)} | {hint} |"
+            f"| {indent}`{error.__name__}`{also} | `{error.code}` | {exit_code_of(error)} |"
         )
-    unclassed = [code for code in error_codes() if code not in named]
+    unclassed = [f"`{code}`" for code in error_codes() if code not in named]
     if unclassed:
-        lines += [
-            "",
-            "Codes of cases without a class of their own:\n",
-            "| `code` | hint |",
-            "|---|---|",
-        ]
-        lines += [f"| `{code}` | {hint_of(code)} |" for code in unclassed]
+        lines += ["", f"Codes of cases without a class of their own: {', '.join(unclassed)}."]
     return "\n".join(lines) + "\n"
 
 
 def cli_page() -> str:
     """Return docs/cli.md."""
     root = app.root_command()
-    lines = ["# Commands\n", HEAD, "Options of `trace` itself go before the command:\n"]
+    lines = [
+        "# Commands\n",
+        HEAD,
+        "Every command with its options. `trace COMMAND --help` says more, with examples, and for scripts the exact"
+        " output. Options of `trace` itself go before the command:\n",
+    ]
     lines += parameter_table(root, "trace")
     lines += [
         "",
@@ -127,39 +120,24 @@ def cli_page() -> str:
     ]
     for category, title in commands.HEADINGS.items():
         rows = [row for row in commands.COMMANDS if row.category == category]
-        lines += [
-            f"## {title}\n",
-            *(f"- [`trace {r.name}`](#trace-{r.name}): {r.help}" for r in rows),
-            "",
-        ]
+        lines += [f"## {title}\n"]
         for row in rows:
             lines += command_section(app.load_command(row), f"trace {row.name}", "###")
     return "\n".join(lines).rstrip() + "\n"
 
 
 def command_section(command: Any, path: str, heading: str) -> list[str]:
-    """Return the lines that describe one command, and its subcommands."""
+    """Return the summary and the options of one command, and of its subcommands."""
     context = command.make_context(path, [], resilient_parsing=True)
     usage = " ".join([path, *command.collect_usage_pieces(context)])
-    lines = [f"{heading} {path}\n", f"`{usage}`\n", *paragraphs(command.help or ""), ""]
+    summary = " ".join((command.help or "").replace("\f", "").strip().split("\n\n")[0].split())
+    lines = [f"{heading} {path}\n", f"`{usage}`\n", summary, ""]
     table = parameter_table(command, path)
     if table:
         lines += [*table, ""]
     for child in getattr(command, "commands", {}).values():
         lines += command_section(child, f"{path} {child.name}", f"{heading}#")
     return lines
-
-
-def paragraphs(text: str) -> list[str]:
-    """Return help text as Markdown; indented paragraphs become code blocks."""
-    lines: list[str] = []
-    for paragraph in text.replace("\f", "").strip().split("\n\n"):
-        rows = [row for row in paragraph.splitlines() if row.strip() != "\b"]
-        if all(row.startswith("    ") for row in rows):
-            lines += ["```text", *rows, "```", ""]
-        else:
-            lines += [" ".join(row.strip() for row in rows), ""]
-    return lines[:-1]
 
 
 def parameter_table(command: Any, path: str) -> list[str]:
@@ -190,25 +168,24 @@ def architecture_page() -> str:
 
 
 def rooms() -> list[str]:
-    """Return a table of every floor from the top down: each room, its first docstring line, and its modules."""
+    """Return a table of the rooms within rooms, from the top floor down, each with its first docstring line."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = config["tool"]["importlinter"]["contracts"]
     floors = next(each["layers"] for each in contracts if each["id"] == "floors")
     names = [name.strip("() ") for floor in floors for name in floor.split("|")]
-    folders = [ROOT / "cli" / "trace_cli", *(ROOT / "trace_store" / name for name in names)]
-    rows = [row for folder in folders for row in room(folder, folder.name)]
-    return ["| room | holds | modules |", "|---|---|---|", *rows]
+    places = (ROOT / "trace_store" / name for name in names)
+    there = [each for each in places if each.exists() or each.with_suffix(".py").exists()]
+    folders = [ROOT / "cli" / "trace_cli", *filter(Path.is_dir, there)]
+    rows = [row for folder in folders for row in inner_rooms(folder, folder.name)]
+    return ["| room | holds |", "|---|---|", *rows]
 
 
-def room(folder: Path, name: str) -> Iterator[str]:
-    """Yield the rows of a package and the packages in it, or of a module."""
-    if not folder.is_dir():
-        yield f"| `{name}` | {purpose(folder.with_suffix('.py'))} | |"
-        return
-    modules = sorted(path.stem for path in folder.glob("*.py") if path.stem[:2] != "__")
-    yield f"| `{name}/` | {purpose(folder / '__init__.py')} | {' '.join(modules)} |"
+def inner_rooms(folder: Path, name: str) -> Iterator[str]:
+    """Yield the rows of the packages in a package."""
     for inner in sorted(path.parent for path in folder.glob("*/__init__.py")):
-        yield from room(inner, f"{name}/{inner.name}")
+        path = f"{name}/{inner.name}"
+        yield f"| `{path}/` | {purpose(inner / '__init__.py')} |"
+        yield from inner_rooms(inner, path)
 
 
 def purpose(module: Path) -> str:

@@ -15,6 +15,7 @@ from benchmarks.profiling import profiled
 from benchmarks.session_file import write_session
 from trace_store import Repo
 from trace_store.importers.import_file import import_paths
+from trace_store.writer import Writer
 
 TRACE = "Trace import"
 AUTOMATIC = "Trace import, automatic checkpoints on"
@@ -84,7 +85,7 @@ def import_all(ground: Ground, files: Sequence[Path]) -> float:
     try:
         with Repo.init(folder) as repo:
             began = time.perf_counter()
-            import_paths(repo.store, [str(path) for path in files])
+            import_paths(Writer(repo.store), [str(path) for path in files])
             return time.perf_counter() - began
     finally:
         ground.discard(folder)
@@ -96,7 +97,7 @@ def import_and_seal(ground: Ground, files: Sequence[Path]) -> float:
     try:
         began = time.perf_counter()
         with Repo.init(folder) as repo:
-            import_paths(repo.store, [str(path) for path in files])
+            import_paths(Writer(repo.store), [str(path) for path in files])
         return time.perf_counter() - began
     finally:
         ground.discard(folder)

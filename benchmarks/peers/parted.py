@@ -28,7 +28,7 @@ from benchmarks.messages import marked
 from benchmarks.model import Turn, Unavailable
 from benchmarks.peers.git import ENVIRONMENT, FIRST_SECOND, IDENTITY, git
 from benchmarks.peers.trace import BENCHMARK_ENVIRONMENT, Trace, as_message
-from trace_store import Repo, history
+from trace_store import Repo
 from trace_store.maintenance.repack import pack
 
 FEW, MANY = 10, 100
@@ -92,14 +92,14 @@ class PartedTrace:
             for (name, start), (_, turn) in zip(REWORDED, reversed(last), strict=False):
                 self._begin(repo, name, start)
                 repo.edit((shared, 0), as_message(turn).parts)
-            history.switch.switch(repo.store, "main", author="bench")
+            repo.branches.switch("main")
             pack(repo.store)
         for words in LOOKS:
             _look(folder, words)
 
     def _begin(self, repo: Repo, name: str, start: str | bytes) -> None:
         start = start if isinstance(start, str) else start.hex()
-        history.switch.begin_branch(repo.store, name, start, author="bench")
+        repo.branches.switch(name, create=True, start=start)
 
 
 def _look(folder: Path, words: tuple[str, ...]) -> None:

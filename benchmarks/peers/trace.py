@@ -25,9 +25,9 @@ import trace_store.history.log
 import trace_store.history.lookup
 import trace_store.maintenance.lock_wait
 import trace_store.maintenance.schedule
+import trace_store.merge.stopped
 import trace_store.odb.loose
 import trace_store.refs.reflog
-import trace_store.repo.in_progress
 import trace_store.search.query
 from benchmarks.model import Proof, Turn, Work, write_ids
 from benchmarks.peers.floor import write_all

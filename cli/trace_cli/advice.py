@@ -92,11 +92,12 @@ HINTS: dict[str, str] = {
     ErrorCode.DETACHED_HEAD: "`trace switch NAME` goes to a branch, `trace switch -c NAME` creates one here",
     ErrorCode.NOTHING_STAGED: "`trace reset REVISION` stages the commits after it",
     ErrorCode.STAGED_ELSEWHERE: "`trace branch NAME {staged}` creates a branch from it",
-    ErrorCode.NOTHING_TO_UNDO: "purge, prune and config move no ref and cannot be undone",
+    ErrorCode.NOTHING_TO_UNDO: "purge, prune and config move no ref and cannot be undone; --all undoes what others did",
+    ErrorCode.CANNOT_UNDO: "`trace undo 1` undoes the one before it; `trace undo --list` lists them",
     ErrorCode.NOTHING_TO_REDO: "redo applies after `trace undo` only",
     ErrorCode.STORE_REWOUND: "`trace adopt` accepts the current state, `trace adopt --keep-mine` restores the old one",
     ErrorCode.REF_LOST: "`trace fsck --repair` restores what it can; `trace seal` accepts the loss",
-    ErrorCode.BROKEN_HISTORY: "`trace fsck --repair` goes back to a complete commit; "
+    ErrorCode.BROKEN_HISTORY: "`trace fsck --repair` recovers what copies have, or goes back to a complete commit; "
     "`commit --branch NAME` starts a new branch",
     ErrorCode.BRANCH_GONE: "`trace undo` or `trace branch NAME ORIG_HEAD` restores it; --abort cancels the merge",
     ErrorCode.NO_COMMIT_LEFT: "`trace branch -d` deletes a branch",
@@ -162,6 +163,7 @@ HINTS: dict[str, str] = {
     ErrorCode.NO_TASK_KEY: "set {variable}",
     ErrorCode.EVENT_NOT_FOUND: "`trace trajectory show {name}` numbers decisions: d1; --json has all addresses",
     ErrorCode.NO_TASK_SYSTEM: "set LINEAR_API_KEY or TRACE_JIRA_URL, or name another system with --system",
+    ErrorCode.SEVERAL_RESULTS: "--call ID edits one of them, --all edits all",
     ErrorCode.INTERNAL: "please report this, with the output under `TRACE_DEBUG=1`",
 }
 """What to type, by error code; `{name}` stands for an attribute of the error."""
@@ -262,6 +264,8 @@ def hint(error: TraceError) -> str:
             )
             more = f" and {len(candidates) - 5} more" if len(candidates) > 5 else ""
             return f"candidates: {shown}{more}"
+    if isinstance(error, UnreadableInputError) and error.data.get("reason") == "trajectory":
+        return "`trace trajectory import` reads trajectories of trail"
     if isinstance(error, UnreadableInputError) and error.data.get("tried"):
         tried = ", ".join(list(error.data["tried"]))  # type: ignore[call-overload]
         return f"tried {tried}; `--format NAME` forces a format"
@@ -269,7 +273,7 @@ def hint(error: TraceError) -> str:
         first, *others = list(error.data["branches"])  # type: ignore[call-overload]
         more = "; `trace branch` lists all branches" if others else ""
         name = str(first).removeprefix("refs/heads/")
-        return f"`trace switch {name}` goes to a branch with commits{more}"
+        return f"`trace switch {name}` goes to the branch worked on last{more}"
     if isinstance(error, UntrustedRepositoryError):
         path = shlex.quote(str(error.data.get("path", "")))
         return f"if you trust everyone who can write to it, run `trace trust {path}`"

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer._click import Context
+from typer._click.core import Command as ClickCommand
 from typer._click.exceptions import ClickException, UsageError
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_command_from_info
@@ -39,10 +41,6 @@ from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
 from trace_store import __version__
 
-if TYPE_CHECKING:
-    from typer._click import Context
-    from typer._click.core import Command as ClickCommand
-
 HELP = "Version control for what a language model is shown."
 EPILOG = (
     "See `trace help -a` for all commands, `trace help COMMAND` for one of them, `trace help json` for what --json"
@@ -50,6 +48,7 @@ EPILOG = (
 )
 NOT_A_NUMBER = ("is not a valid int range", "is not an integer")
 """Typer's words for a value that is not an integer, and ours."""
+GLOBAL_OPTIONS = ("--no-pager", "--no-color", "--dir", "-C")
 OPTION_ORDER = "trace_cli.option-order"
 """The context's key for the names of the given parameters in order, repeated ones repeatedly."""
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -199,7 +198,10 @@ def _explain(error: ClickException, invocation: Invocation, program: str, words:
     invocation.note(f"trace: error: {message[:1].lower()}{message[1:]}")
     context = error.ctx if isinstance(error, UsageError) else None
     path = context.command_path if context is not None else _command_path(program, words)
-    if path == program and message.startswith("No such command"):
+    option = message.removeprefix("No such option: ").split(" ")[0]
+    if path != program and option in GLOBAL_OPTIONS:
+        invocation.note(f"hint: {option} goes before the command, as in `{program} {option} …`")
+    elif path == program and message.startswith("No such command"):
         invocation.note(f"hint: `{program} help -a` lists all commands")
     else:
         invocation.note(f"hint: `{path} --help` shows the usage")
@@ -271,7 +273,9 @@ def _generated(items: Sequence[Option | Argument], run: Any) -> Any:
         )
 
     def call(ctx: typer.Context, **given: Any) -> int:
-        return run(ctx.obj, **_as_parsed(items, given, ctx.meta.get(OPTION_ORDER, ()))) or EXIT_OK
+        values = _as_parsed(items, given, ctx.meta.get(OPTION_ORDER, ()))
+        invocation: Invocation = ctx.obj
+        return invocation.call(run, values)
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -19,8 +19,10 @@ HEADINGS = {
 
 COMMON = {
     "Start a repository": ("init", "import"),
-    "Record messages": ("commit", "compile", "edit"),
-    "Examine history and state": ("status", "log", "show", "search"),
+    "Read sessions": ("sessions", "view", "search"),
+    "Record messages": ("commit", "compile"),
+    "Change the context; nothing is lost": ("edit", "remove", "restore", "pin"),
+    "Examine history and state": ("status", "log", "show", "diff"),
     "Branch, merge and undo": ("switch", "merge", "undo"),
     "Make room": ("trim", "compress", "checkpoint"),
     "Record why the code is as it is": ("trajectory", "why"),

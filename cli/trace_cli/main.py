@@ -28,8 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-READERS = frozenset(("compile", "export", "log", "show", "status", "view"))
-"""Commands that show the newest complete state of a branch if commits are missing."""
+READERS = frozenset(
+    (
+        *("blame", "branch", "checkpoint", "compile", "diff", "export", "log", "reflog", "search"),
+        *("sessions", "show", "status", "suggest", "tag", "trajectory", "trash", "usage", "view"),
+        *("whohas", "why"),
+    )
+)
+"""Commands that show what there is if objects are missing."""
 COLLECT_AFTER = 50_000
 """Objects before the first garbage collection; few commands create as many."""
 
@@ -60,6 +66,7 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
     words = list(sys.argv[1:] if arguments is None else arguments)
     here = Invocation() if invocation is None else invocation
     here.run = lambda further: _run(further, here)
+    here.write_result = lambda result: _load("trace_cli.render.records:write_result")(here, result)
     here.escape = _guarded
     try:
         code = _run(words, here)
@@ -67,13 +74,15 @@ def main(arguments: Sequence[str] | None = None, invocation: Invocation | None =
         return code
     except errors.TraceError as error:
         if _may_show_rest(words, here, error):
-            here.is_rerun = True
+            here.failure = error
             return main(arguments, here) or EXIT_DAMAGED
         here.close()
         if here.output_failed:
             _forget_output()
+        if isinstance(error, errors.StorageError) and here.failure is not None:
+            error = here.failure  # it would have written; what is missing is the reason
         complain(here, error.message, _load("trace_cli.advice:hint")(error))
-        return EXIT_DAMAGED if here.is_rerun else int(_load("trace_cli.advice:exit_code")(error))
+        return int(_load("trace_cli.advice:exit_code")(error))
     except KeyboardInterrupt:
         here.close()
         here.note("")
@@ -99,7 +108,7 @@ def complain(invocation: Invocation, message: str, advice: str = "") -> None:
 
 def _may_show_rest(words: list[str], invocation: Invocation, error: errors.TraceError) -> bool:
     """Return True if a reading command failed for a missing object before it printed anything."""
-    found = None if invocation.is_rerun or invocation.wrote else _globals(words)
+    found = None if invocation.failure or invocation.wrote else _globals(words)
     missing = isinstance(error, errors.ObjectNotFoundError)
     if found is None or not missing or isinstance(error, errors.PurgedError):
         return False
@@ -122,7 +131,7 @@ def _run(words: list[str], invocation: Invocation) -> int:
             values = None if items is None else parse(items, given)
             if values is not None:
                 invocation.apply_global_options(folders, directory, **shown)
-                return function(invocation, **values) or 0
+                return invocation.call(function, values)
     return int(_load("trace_cli.app:run_typer")(words, invocation))
 
 

@@ -14,13 +14,22 @@ from errno import EAGAIN
 import trace_store
 from trace_cli.failures import OutputClosedError, usage_error
 from trace_store import errors
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from subprocess import Popen
-    from typing import BinaryIO
+    from typing import Any, BinaryIO, TypeAlias
+
+    from trace_store.errors import TraceError
+
+    Text: TypeAlias = str | Iterable[str]
+    """A line, or lines, which are computed only if they are printed."""
+    Results: TypeAlias = Generator[tuple[Any, Text], None, None]
+    """What a command yields: results, as `render.records.write_result` takes them, each with its text."""
+    ResultsAndCode: TypeAlias = Generator[tuple[Any, Text], None, int]
+    """The same, and the exit code at the end."""
 
 PAGER_VARIABLES = {"LESS": "FRX", "LV": "-c"}
 """Default pager settings, as in git; the user's variables win."""
@@ -43,11 +52,13 @@ class Invocation:
         interactive: whether standard error is a terminal, so that progress can be shown.
         color: whether output may have colors.
         pages: whether a pager may be used; False with --no-pager.
-        is_rerun: whether this is a rerun because an object is missing; branches are then read at their newest complete
-            state.
+        failure: the error of a first run that met a missing object, in a rerun that shows what there is; else None.
         wrote: whether anything was written to standard output.
         output_failed: whether standard output is broken.
+        as_json: whether results are printed as JSON.
+        quiet: whether results are not printed at all.
         run: runs another command; set by `main`.
+        write_result: writes a result as JSON; set by `main`.
         escape: escapes control sequences in notes, and in output on a terminal; set by `main`.
     """
 
@@ -56,16 +67,19 @@ class Invocation:
         "_input",
         "_output",
         "_pager",
+        "as_json",
         "color",
         "directory",
         "environment",
         "escape",
+        "failure",
         "interactive",
-        "is_rerun",
         "output_failed",
         "pages",
+        "quiet",
         "run",
         "terminal",
+        "write_result",
         "wrote",
     )
 
@@ -87,12 +101,41 @@ class Invocation:
         self.interactive = _is_terminal(sys.stderr) if terminal is None else terminal
         self.color = self.terminal and self.environment.color
         self.output_failed = False
-        self.is_rerun = False
+        self.failure: TraceError | None = None
         self.wrote = False
         self.pages = terminal is None
         self._pager: Popen[bytes] | None = None
+        self.as_json = False
+        self.quiet = False
         self.run: Callable[[list[str]], int] | None = None
+        self.write_result: Callable[[Any], None] | None = None
         self.escape: Callable[[str], str] | None = None
+
+    def call(
+        self, function: Callable[..., Results | ResultsAndCode | int | None], values: dict[str, Any]
+    ) -> int:
+        """Call a command with the values of its options, and return its exit code.
+
+        Its results are printed as text, as JSON or, with --quiet, which wins, not at all.
+        """
+        self.as_json = values.pop("as_json", False)
+        self.quiet = values.pop("quiet", False)
+        done = function(self, **values)
+        if done is None or isinstance(done, int):
+            return done or 0
+        try:
+            while True:
+                result, text = next(done)
+                if self.as_json and not self.quiet:
+                    assert self.write_result is not None
+                    self.write_result(result)
+                elif not self.quiet:
+                    for line in (text,) if isinstance(text, str) else text:
+                        self.line(line)
+        except StopIteration as end:
+            return end.value or 0
+        finally:
+            done.close()
 
     def apply_global_options(
         self,
@@ -107,7 +150,7 @@ class Invocation:
         Raises:
             InvalidInputError: a folder does not exist.
         """
-        for folder in () if self.is_rerun else folders:  # a rerun is already in the last one
+        for folder in folders if self.failure is None else ():  # a rerun is already in the last one
             try:
                 os.chdir(folder)
             except OSError as error:
@@ -216,6 +259,11 @@ class Invocation:
     def line(self, text: str = "") -> None:
         """Write a line of escaped text to standard output."""
         self.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+    def tell_came_back(self, count: int) -> None:
+        """Say how many objects that git had removed were written again."""
+        what = "1 object" if count == 1 else f"{count:,} objects"
+        self.note(f"note: restored {what} that git had removed; `git add .trace` keeps them")
 
     def note(self, text: str, end: str = "\n") -> None:
         """Write escaped text to standard error."""

@@ -11,6 +11,7 @@ from benchmarks.sources import Corpus
 from benchmarks.transcripts import turns
 from trace_store import Repo
 from trace_store.importers.import_file import import_paths
+from trace_store.writer import Writer
 
 COUNT = 60
 
@@ -22,7 +23,7 @@ def test_every_message_comes_back(tmp_path: Path) -> None:
     write_session(path, given, 1)
     assert path.read_text("utf-8").count("\n") == len(list(records(given, 1))) > COUNT
     with Repo.memory() as repo:
-        (report,) = import_paths(repo.store, [str(path)]).files
+        (report,) = import_paths(Writer(repo.store), [str(path)]).files
         assert report.format == "claude-code"
         (branch,) = [name for name, _ in repo.store.refs.iterate("refs/heads/sessions/")]
         found = [message.message() for message in repo.compile(branch).messages]

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from tests.bundles.support.graphs import MAIN, Growing, all_refs, everything, files, store_in
 from tests.store.support.histories import errors
 from tests.support.examples import examples
-from trace_store.bundles.create import create_bundle
+from tests.support.subjects import bundles
+from trace_store import Repo
+from trace_store.base.oid import ObjectId, digest, hash_object
 from trace_store.bundles.ingest import (
     BEHIND,
     CREATED,
@@ -21,9 +23,7 @@ from trace_store.bundles.ingest import (
     FORWARDED,
     KEPT,
     UNCHANGED,
-    import_bundle,
 )
-from trace_store.bundles.verify import list_bundle, verify_bundle
 from trace_store.errors import (
     AlreadyExistsError,
     AmbiguousRevisionError,
@@ -39,18 +39,17 @@ from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Tag
 from trace_store.odb.reachable import reachable
-from trace_store.oid import ObjectId, digest, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 
 def bundle(store: Store, *words: str, **options: object) -> bytes:
     out = io.BytesIO()
-    create_bundle(store, out.write, words, **options)  # type: ignore[arg-type]
+    bundles(store).create(out.write, *words, **options)  # type: ignore[arg-type]
     return out.getvalue()
 
 
 def take(store: Store, data: bytes, *, prefix: str = "") -> dict[str, str]:
-    report = import_bundle(store, io.BytesIO(data).read, prefix=prefix)
+    report = bundles(store).import_(io.BytesIO(data).read, prefix=prefix)
     return {each.name: each.outcome for each in report.refs}
 
 
@@ -97,7 +96,7 @@ def test_what_is_new_is_enough_for_who_has_the_rest(
         since = [str(growing.random.choice(tips))] if tips else []
         growing.grow(after)
         data = bundle(here, everything=True, trash=True, since=since)
-        report = verify_bundle(io.BytesIO(data).read, there)
+        report = bundles(there).verify(io.BytesIO(data).read)
         assert set(report.prerequisites) <= had
         outcomes = take(there, data)
         assert DIVERGED not in outcomes.values()
@@ -116,14 +115,16 @@ def test_since_leaves_out_what_the_receiver_has(tmp_path: Path) -> None:
     three = growing.commit([two])
     growing.move(MAIN, three)
     data = bundle(growing.store, "main", since=[str(two)])
-    report = verify_bundle(io.BytesIO(data).read)
+    report = bundles().verify(io.BytesIO(data).read, alone=True)
     assert report.prerequisites == (two,)
     ranged = bundle(growing.store, f"{two}..main")
     assert ranged == data == bundle(growing.store, "main", f"^{two}")
     with pytest.raises(ObjectNotFoundError) as caught:
-        import_bundle(store_in(tmp_path / "there"), io.BytesIO(data).read)
+        bundles(store_in(tmp_path / "there")).import_(io.BytesIO(data).read)
     assert caught.value.missing == (two,)
-    nothing = verify_bundle(io.BytesIO(bundle(growing.store, "main", since=["main"])).read)
+    nothing = bundles().verify(
+        io.BytesIO(bundle(growing.store, "main", since=["main"])).read, alone=True
+    )
     assert (nothing.object_count, nothing.prerequisites) == (0, (three,))
 
 
@@ -149,7 +150,7 @@ def test_only_what_the_prerequisites_lead_to_is_left_out(tmp_path: Path) -> None
     there = Growing(store_in(tmp_path / "there"), 1)
     assert there.commit([]) == fork
     data = bundle(here.store, "main", since=["side"])
-    assert verify_bundle(io.BytesIO(data).read).prerequisites == (fork,)
+    assert bundles().verify(io.BytesIO(data).read, alone=True).prerequisites == (fork,)
     assert take(there.store, data) == {MAIN: CREATED}
     assert there.store.objects.read(hash_object(shared)) == shared
     assert errors(there.store) == []
@@ -238,13 +239,35 @@ def test_what_is_no_branch_never_moves(tmp_path: Path) -> None:
         take(there, data, prefix="a b")
 
 
+def test_a_trajectory_that_two_continued_has_the_events_of_both() -> None:
+    here, there = Repo.memory(), Repo.memory()
+    here.append("user", "Start.")
+    here.trajectories.start("Sign in", agent="lead")
+    first = copied(here, there)
+    assert set(first.values()) == {CREATED}
+    here.trajectories.record("finding", "Clocks differ", agent="lead")
+    assert FORWARDED in copied(here, there).values()
+    here.trajectories.record("finding", "Tokens expire", agent="lead")
+    there.trajectories.record("finding", "Time zones differ", agent="bo")
+    assert DIVERGED in copied(here, there).values()
+    texts = [event.content for event in there.trajectories.read().events]
+    assert {"Clocks differ", "Tokens expire", "Time zones differ"} <= set(texts)
+    assert errors(there.store) == []
+
+
+def copied(here: Repo, there: Repo) -> dict[str, str]:
+    out = io.BytesIO()
+    here.bundles.create(out.write, everything=True)
+    return take(there.store, out.getvalue())
+
+
 def test_head_of_a_new_repository_goes_to_the_bundles(tmp_path: Path) -> None:
     here = Growing(store_in(tmp_path / "here"), 1)
     for name in (MAIN, "refs/heads/side", "refs/heads/a"):
         here.move(name, here.commit([]))
     here.store.refs.set_head("refs/heads/side")
     data = bundle(here.store, everything=True)
-    assert list_bundle(io.BytesIO(data).read).head == "refs/heads/side"
+    assert bundles().list(io.BytesIO(data).read).head == "refs/heads/side"
 
     def head_after(name: str, content: bytes, prefix: str = "") -> str | None:
         store = store_in(tmp_path / name)
@@ -282,7 +305,7 @@ class TestChoosing:
         return made
 
     def names(self, growing: Growing, *words: str, **options: bool) -> list[str]:
-        header = list_bundle(io.BytesIO(bundle(growing.store, *words, **options)).read)
+        header = bundles().list(io.BytesIO(bundle(growing.store, *words, **options)).read)
         return [ref.name.removeprefix("refs/") for ref in header.refs]
 
     def test_words(self, growing: Growing) -> None:
@@ -327,25 +350,25 @@ class TestFiles:
         oid = growing.blob()
         growing.move("refs/tags/x", growing.put(encode(["list", {"items": [oid]}])))
         path = tmp_path / "out.bundle"
-        report = create_bundle(growing.store, str(path), everything=True)
+        report = bundles(growing.store).create(str(path), everything=True)
         assert path.stat().st_size == report.size_bytes
         with pytest.raises(AlreadyExistsError):
-            create_bundle(growing.store, str(path), everything=True)
+            bundles(growing.store).create(str(path), everything=True)
         data = path.read_bytes()
         assert digest(data[:-32]) == data[-32:]
         tips = tmp_path / "here/.trace/refs/tags/y"  # as git leaves a ref without its objects
         tips.mkdir(parents=True)
         (tips / str(ObjectId(bytes(range(32))))).touch()
         with pytest.raises(ObjectNotFoundError):
-            create_bundle(growing.store, str(path), everything=True, overwrite=True)
+            bundles(growing.store).create(str(path), everything=True, overwrite=True)
         assert path.read_bytes() == data
         assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["out.bundle"]
-        assert create_bundle(growing.store, str(path), ["x"], overwrite=True).refs[0].tips
+        assert bundles(growing.store).create(str(path), "x", overwrite=True).refs[0].tips
         link = tmp_path / "link.bundle"
         link.symlink_to(path)
-        assert verify_bundle(str(link)).refs == list_bundle(str(path)).refs
+        assert bundles().verify(str(link), alone=True).refs == bundles().list(str(path)).refs
         there = store_in(tmp_path / "there")
-        assert import_bundle(there, str(link)).refs[0].name == "refs/tags/x"
+        assert bundles(there).import_(str(link)).refs[0].name == "refs/tags/x"
 
     def test_what_is_shared_is_sealed_first(self, tmp_path: Path) -> None:
         growing = Growing(store_in(tmp_path / "here"), 1).grow(5)
@@ -360,7 +383,7 @@ class TestFiles:
         growing.move("refs/tags/big", growing.put(encode(["list", {"items": blobs}])))
         data = bundle(growing.store, "big", level=1)
         there = store_in(tmp_path / "there")
-        report = import_bundle(there, io.BytesIO(data).read)
+        report = bundles(there).import_(io.BytesIO(data).read)
         assert report.bundle.pack_count == len(report.packs) == 2
         assert report.bundle.object_count == 7
         assert everything(there) == everything(growing.store)
@@ -369,14 +392,14 @@ class TestFiles:
         growing = Growing(store_in(tmp_path / "here"), 1).grow(5)
         told: list[tuple[int, int]] = []
         out = io.BytesIO()
-        report = create_bundle(
-            growing.store, out.write, everything=True, progress=lambda *n: told.append(n)
+        report = bundles(growing.store).create(
+            out.write, everything=True, progress=lambda *n: told.append(n)
         )
         count = report.object_count
         assert told == [(n, count) for n in range(1, count + 1)]
         told.clear()
         out.seek(0)
-        import_bundle(store_in(tmp_path / "b"), out.read, progress=lambda *n: told.append(n))
+        bundles(store_in(tmp_path / "b")).import_(out.read, progress=lambda *n: told.append(n))
         assert told == [(n, count) for n in range(1, count + 1)]
 
 

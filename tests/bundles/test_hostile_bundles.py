@@ -12,7 +12,8 @@ import pytest
 
 from tests.bundles.support.graphs import MAIN, Growing, all_refs, everything, files, store_in
 from tests.store.support.histories import errors
-from trace_store.bundles.create import create_bundle
+from tests.support.subjects import bundles
+from trace_store.base.oid import ObjectId, digest, hash_object
 from trace_store.bundles.format import (
     END,
     MAXIMUM_HEADER_BYTES,
@@ -21,8 +22,7 @@ from trace_store.bundles.format import (
     BundleReader,
     BundleWriter,
 )
-from trace_store.bundles.ingest import import_bundle
-from trace_store.bundles.verify import list_bundle, verify_bundle
+from trace_store.disk.files import Disk
 from trace_store.errors import (
     CorruptBundleError,
     FormatError,
@@ -32,13 +32,11 @@ from trace_store.errors import (
     UnreadableInputError,
     UnsupportedFormatError,
 )
-from trace_store.files import Disk
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.odb.pack import FRAME, HEADER, MAGIC, TRAILER, VERSION
 from trace_store.odb.pack_writer import PackEncoder
-from trace_store.oid import ObjectId, digest, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import FailingDisk
 
 ABSENT = ObjectId(bytes(range(32)))
@@ -52,7 +50,7 @@ def small_store(folder: Path) -> Growing:
 
 def bundle(store: Store, **options: bool) -> bytes:
     out = io.BytesIO()
-    create_bundle(store, out.write, **options)  # type: ignore[arg-type]
+    bundles(store).create(out.write, **options)  # type: ignore[arg-type]
     return out.getvalue()
 
 
@@ -92,11 +90,11 @@ def refused(folder: Path, data: bytes, error: type[TraceError] = CorruptBundleEr
     with Store.open(str(folder / ".trace"), durability="fast") as store:
         before, refs = files(folder), all_refs(store)
         with pytest.raises(error) as caught:
-            import_bundle(store, io.BytesIO(data).read)
+            bundles(store).import_(io.BytesIO(data).read)
         assert all_refs(store) == refs
         assert files(folder) == before
         with pytest.raises(error):
-            verify_bundle(io.BytesIO(data).read, store)
+            bundles(store).verify(io.BytesIO(data).read)
     return str(caught.value)
 
 
@@ -116,7 +114,7 @@ class TestDamage:
             changed = bytearray(data)
             changed[place] ^= 1 << (place % 8)
             with pytest.raises(FormatError):
-                import_bundle(there, io.BytesIO(bytes(changed)).read)
+                bundles(there).import_(io.BytesIO(bytes(changed)).read)
         assert files(tmp_path / "there") == before
         assert all_refs(there) == {}
 
@@ -126,10 +124,10 @@ class TestDamage:
         before = files(tmp_path / "there")
         for length in range(len(data)):
             with pytest.raises(CorruptBundleError):
-                import_bundle(there, io.BytesIO(data[:length]).read)
+                bundles(there).import_(io.BytesIO(data[:length]).read)
         for more in (b"\n", data):
             with pytest.raises(CorruptBundleError, match="unexpected data"):
-                import_bundle(there, io.BytesIO(data + more).read)
+                bundles(there).import_(io.BytesIO(data + more).read)
         assert files(tmp_path / "there") == before
         assert everything(there) == {}
 
@@ -138,15 +136,15 @@ class TestDamage:
         at = data.index(b"refs/heads/main")
         data[at + 11 : at + 15] = b"evil"
         with pytest.raises(CorruptBundleError, match="header hash mismatch"):
-            list_bundle(io.BytesIO(bytes(data)).read)
+            bundles().list(io.BytesIO(bytes(data)).read)
 
     def test_a_file_of_another_kind(self, tmp_path: Path) -> None:
         for data in (b"", b"PK\x03\x04", b"# v2 git bundle\n", b"trace bundle x\n" + bytes(80)):
             assert "not a bundle" in refused(tmp_path, data)
         with pytest.raises(UnreadableInputError):
-            list_bundle(str(tmp_path / "nothing"))
+            bundles().list(str(tmp_path / "nothing"))
         with pytest.raises(UnreadableInputError):
-            list_bundle(str(tmp_path))
+            bundles().list(str(tmp_path))
 
 
 class TestDeceit:
@@ -213,7 +211,8 @@ class TestDeceit:
         assert here is not None
         other = made({MAIN: [tip]}, [lonely], prerequisites=(here,))
         assert "missing here" in refused(tmp_path, other, ObjectNotFoundError)
-        verify_bundle(io.BytesIO(other).read)  # cannot be detected without a repository
+        # Without a repository it cannot be detected.
+        bundles().verify(io.BytesIO(other).read, alone=True)
 
     def test_a_branch_is_a_commit(self, tmp_path: Path) -> None:
         blob = encode_blob(b"said")
@@ -269,7 +268,7 @@ def test_an_import_that_stops_anywhere_leaves_a_sound_store(tmp_path: Path, ends
     here = small_store(tmp_path / "here")
     base = bundle(here.store)
     growing = Growing(store_in(tmp_path / "first"), 5, "bob")
-    import_bundle(growing.store, io.BytesIO(base).read)
+    bundles(growing.store).import_(io.BytesIO(base).read)
     growing.move(MAIN, growing.commit([growing.store.refs.read(MAIN)]))  # type: ignore[list-item]
     growing.store.close()
     here.move(MAIN, here.commit([here.store.refs.read(MAIN)]))  # type: ignore[list-item]
@@ -284,7 +283,7 @@ def test_an_import_that_stops_anywhere_leaves_a_sound_store(tmp_path: Path, ends
             break
         with Store.open(str(folder / ".trace")) as store:
             assert errors(store) == []
-            import_bundle(store, io.BytesIO(data).read)
+            bundles(store).import_(io.BytesIO(data).read)
             assert len(store.refs.tips(MAIN)) == 2
             assert store.refs.read("refs/heads/new") == here.store.refs.read("refs/heads/new")
             assert errors(store) == []
@@ -300,7 +299,7 @@ def _import_until(folder: Path, data: bytes, at: int, *, ends: bool) -> bool:
     disk: Disk = FailingDisk(at, fail)
     store = Store.open(str(folder / ".trace"), disk=disk)
     try:
-        import_bundle(store, io.BytesIO(data).read)
+        bundles(store).import_(io.BytesIO(data).read)
     except (KilledError, StorageError):
         return True
     finally:

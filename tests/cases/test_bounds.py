@@ -9,13 +9,13 @@ import pytest
 
 from tests.support.command_line import Run, Trace
 from trace_cli.render.structure import to_json
+from trace_store.base.oid import ObjectId, digest
 from trace_store.bundles.format import BundleHeader
 from trace_store.errors import CorruptBundleError, CorruptObjectError, InvalidInputError
 from trace_store.journal import frames
 from trace_store.objects import codec
 from trace_store.odb.pack_writer import PackWriter
-from trace_store.oid import ObjectId, digest
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 ITEMS = {
     "nothing": b"\xc0",

@@ -21,10 +21,11 @@ from tests.importers.support.transcripts import (
     text,
 )
 from tests.support.command_line import Trace
+from tests.support.subjects import transcripts
 from trace_store import Repo
-from trace_store.exporters.files import find_file, restore_file
 from trace_store.importers.import_file import import_paths
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 
 def in_short(store: Store, tip: Any) -> list[str]:
@@ -35,7 +36,7 @@ def in_short(store: Store, tip: Any) -> list[str]:
 
 def contexts(paths: list[Path]) -> dict[str, list[str]]:
     store = Store.memory()
-    import_paths(store, [str(path) for path in paths])
+    import_paths(Writer(store), [str(path) for path in paths])
     return {name: in_short(store, tip) for name, tip in branches(store).items()}
 
 
@@ -73,7 +74,7 @@ def grows_into(data: bytes, expected: dict[str, list[str]], folder: Path) -> Non
     with Store.init(str(folder / "growing"), durability="fast") as store:
         import_by_lines(store, path, data)
         assert {name: in_short(store, tip) for name, tip in branches(store).items()} == expected
-        assert restore_file(store, find_file(store, session)).to_bytes() == data
+        assert transcripts(store).export_original(session).to_bytes() == data
 
 
 class Compacted(Transcript):
@@ -309,7 +310,7 @@ def test_case_01_a_fork_of_a_compacted_session_has_its_context(tmp_path: Path) -
 @pytest.mark.parametrize("path", each_real_transcript())
 def test_nothing_stands_before_the_summary_of_a_real_compaction(path: Path) -> None:
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     for name, tip in branches(store).items():
         lines = in_short(store, tip)
         assert lines.count("SUMMARY") <= 1, name
@@ -324,7 +325,7 @@ def test_case_44_rows_of_another_session_join_it(order: list[str], tmp_path: Pat
     files = {name: str(case("44") / f"st-wrongfile-{name}.jsonl") for name in "AB"}
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
         for names in order:
-            import_paths(store, [files[name] for name in names])
+            import_paths(Writer(store), [files[name] for name in names])
         found = {name[:9]: in_short(store, tip) for name, tip in branches(store).items()}
         assert found == {
             A: ["Q1 of A", "A1 of A", "Q2 of A", "A2 of A"],
@@ -332,7 +333,7 @@ def test_case_44_rows_of_another_session_join_it(order: list[str], tmp_path: Pat
         }
         assert len(branches(store)) == 2
         for name, path in files.items():
-            kept = restore_file(store, find_file(store, {"A": A, "B": B}[name]))
+            kept = transcripts(store).export_original({"A": A, "B": B}[name])
             assert kept.to_bytes() == Path(path).read_bytes()
 
 
@@ -341,13 +342,13 @@ def test_case_44_a_session_goes_on_behind_rows_that_joined_it(tmp_path: Path) ->
     data = (case("44") / "st-wrongfile-B.jsonl").read_bytes()
     path.write_bytes(data)
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
-        import_paths(store, [str(path), str(case("44") / "st-wrongfile-A.jsonl")])
+        import_paths(Writer(store), [str(path), str(case("44") / "st-wrongfile-A.jsonl")])
         session = next(name for name in branches(store) if name.startswith(B))
         more = Transcript(session)
         more._count = 900
         more.user("Q3 of B", parent="bebfa157-ab2b-5d5d-9e3b-303527102718")
         path.write_bytes(data + more.data)
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         expected = ["Q1 of B", "A1 of B", "Q2 of B", "A2 of B", "Q3 of B"]
         assert in_short(store, branches(store)[session]) == expected
         assert len(branches(store)) == 2
@@ -390,7 +391,7 @@ def test_a_renamed_session_is_still_that_session(
     with Repo.init(str(tmp_path / "project"), durability="fast") as repo:
         store = repo.store
         path = t.write(tmp_path)
-        import_paths(store, [path])
+        import_paths(Writer(store), [path])
         before = set(branches(store))
         repo.branches.rename(f"sessions/claude-code/{SESSION}", "parser")
         if own_commit:
@@ -398,18 +399,18 @@ def test_a_renamed_session_is_still_that_session(
             repo.append("user", "mine")
         if not remembers:
             shutil.rmtree(Path(store.layout.local_dir) / "imports")
-        (again,) = import_paths(store, [path]).files
+        (again,) = import_paths(Writer(store), [path]).files
         assert (again.commits, again.branches[0].ref) == (0, "refs/heads/parser")
         t.user("Q4")
         t.assistant("msg_5", text("A4"))
         t.write(tmp_path)
-        import_paths(store, [path])
+        import_paths(Writer(store), [path])
         assert set(branches(store)) == before - {SESSION}
         mine = ["mine"] if own_commit else []
         tip = store.refs.read("refs/heads/parser")
         assert in_short(store, tip) == ["Q1", "A1", "Q3", "A3", *mine, "Q4", "A4"]
         for name in ("parser", SESSION):
-            assert restore_file(store, find_file(store, name)).to_bytes() == t.data
+            assert transcripts(store).export_original(name).to_bytes() == t.data
 
 
 def test_a_subagent_of_a_renamed_session_begins_at_its_call(tmp_path: Path) -> None:
@@ -420,9 +421,9 @@ def test_a_subagent_of_a_renamed_session_begins_at_its_call(tmp_path: Path) -> N
     agent.assistant("msg_a", text("dug"), isSidechain=True, agentId="cd34")
     with Repo.init(str(tmp_path / "project"), durability="fast") as repo:
         store = repo.store
-        import_paths(store, [t.write(tmp_path)])
+        import_paths(Writer(store), [t.write(tmp_path)])
         repo.branches.rename(f"sessions/claude-code/{SESSION}", "parser")
-        import_paths(store, [agent.write(tmp_path, "agent-cd34")])
+        import_paths(Writer(store), [agent.write(tmp_path, "agent-cd34")])
         side = branches(store)[f"{SESSION}/agents/cd34"]
         assert in_short(store, side) == ["dig", "dug"]
         assert SESSION not in branches(store)
@@ -436,13 +437,13 @@ def test_a_deleted_session_comes_back_unless_a_copy_of_it_is_there(
     with Repo.init(str(tmp_path / "project"), durability="fast") as repo:
         store = repo.store
         path = t.write(tmp_path)
-        import_paths(store, [path])
+        import_paths(Writer(store), [path])
         tip = store.refs.read(f"refs/heads/sessions/claude-code/{SESSION}")
         if copied:
             repo.branches.create("copy")
         store.refs.set_head("refs/heads/elsewhere", message="test")
         repo.branches.delete(f"sessions/claude-code/{SESSION}")
-        import_paths(store, [path])
+        import_paths(Writer(store), [path])
         assert (SESSION in branches(store)) is not copied
         name = "copy" if copied else f"sessions/claude-code/{SESSION}"
         assert store.refs.read(f"refs/heads/{name}") == tip

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Run, Trace
-from trace_store.ref_names import UsedNames, is_ref_name
+from trace_store.contracts.ref_names import UsedNames, is_ref_name
 
 REFUSED = [
     *("HEAD", "@", "a[", "[a]", "a*", "a?", "a~1", "a^", "a:b", "a\\b", "a b", "a\tb", "a\x7f"),

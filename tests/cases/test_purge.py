@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cases.support.inputs import case
+from tests.importers.support.transcripts import Transcript
 from tests.support.command_line import Run, Trace
 from trace_store import Repo
 from trace_store.maintenance.purge import plan_purge
@@ -18,7 +19,7 @@ from trace_store.maintenance.purge import purge as purge_planned
 from trace_store.maintenance.verify_purged import Needles, search
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
 from trace_store.odb.tombstones import Fingerprint, find_text
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 TEXT = "Hedwig Wanderlust"
 SAID = f"Write to {TEXT}."
@@ -120,8 +121,8 @@ def test_a_bundle_and_packs_bring_nothing_back(ok: Run, trace: Trace, tmp_path: 
     ok("commit", "-q", "--user", "hello")
     shutil.copytree(tmp_path / ".trace", tmp_path / "other" / ".trace")
     other = ("--dir", str(tmp_path / "other" / ".trace"))
-    for text in (SAID, f"{TEXT} has an invoice"):
-        assert trace(*other, "commit", "-q", "--user", text).code == 0
+    for content in (SAID, f"{TEXT} has an invoice"):
+        assert trace(*other, "commit", "-q", "--user", content).code == 0
     assert trace(*other, "bundle", "create", "all.bundle", "--all").code == 0
     packed = trace(*other, "pack-objects", "--revs", "--stdout", stdin=b"HEAD\n")
     assert packed.code == 0
@@ -218,3 +219,19 @@ def test_salvage_and_undo_bring_nothing_back(ok: Run, repository: Trace, tmp_pat
     assert encode_blob(SAID.encode()) not in b"".join(
         path.read_bytes() for path in (tmp_path / ".trace").rglob("*") if path.is_file()
     )
+
+
+def test_an_import_after_a_purge_says_what_came_in(ok: Run, tmp_path: Path) -> None:
+    session = Transcript()
+    session.user("please forget PURGEME-TEXT-1234567")
+    session.assistant("msg_1", {"type": "text", "text": "Forgotten."}, stop="end_turn")
+    path = session.write(tmp_path)
+    ok("import", path)
+    ok("purge", "--match", "PURGEME-TEXT-1234567", "-y")
+    session.user("a new question")
+    session.write(tmp_path)
+    assert "1 commit, 1 message, " in ok("import", path).text
+    assert "1 file: 0 commits, 0 messages" in ok("import", path).text
+    shown = ok("compile", "--table").text
+    assert "a new question" in shown
+    assert "PURGEME" not in shown

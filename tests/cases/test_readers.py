@@ -16,7 +16,7 @@ import pytest
 from tests.cases.support.inputs import case
 from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.progress import Progress
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 from trace_store.importers import import_file, input_files
 from trace_store.importers.formats.chats import reader as chats
 

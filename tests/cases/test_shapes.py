@@ -351,3 +351,36 @@ def test_subjects_remain_beside_the_branch_of_a_session(ok: Run, tmp_path: Path)
     assert "(HEAD -> …/89c670d1…)" in plain
     assert "Count the" in plain[:80]
     assert name in ok("log", "--oneline").text
+
+
+def test_calls_whose_results_are_text_stay_visible(
+    ok: Run, repository: Trace, tmp_path: Path
+) -> None:
+    """Cline's files have blocks for calls, and texts for results."""
+    said: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": "Go."}]}]
+    for number in range(3):
+        call = {"type": "tool_use", "id": f"t{number}", "name": "read_file", "input": {}}
+        answer = {"type": "text", "text": f"[read_file for 'a{number}'] Result:\nx = {number}"}
+        said += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
+    path = tmp_path / "api_conversation_history.json"
+    path.write_text(json.dumps(said), encoding="utf-8")
+    ok("import", str(path))
+    for form, mark in (
+        ("anthropic", '"tool_use"'),
+        ("openai", '"tool_calls"'),
+        ("openai-responses", '"function_call"'),
+        ("gemini", '"functionCall"'),
+    ):
+        shown = ok("compile", "--format", form)
+        assert shown.text.count(mark) == 3
+        assert shown.err.count("an error result added") == 3
+        assert (
+            ok("export", "--format", {"gemini": "gemini-contents"}.get(form, form)).text.count(mark)
+            == 3
+        )
+    found = repository("repair", "--dry-run")
+    assert found.text.count("an error result added") == 3
+    before = ok("compile", "--format", "anthropic").out
+    branch = json.loads(ok("status", "--json").out)["branch"]
+    ok("repair")
+    assert ok("compile", f"repaired/{branch}", "--format", "anthropic").out == before

@@ -63,7 +63,11 @@ def test_a_text_replaces_every_result_or_that_of_one_call(
 ) -> None:
     ok("edit", f"{said}.2", "--call", "c2", "short")
     assert results(ok, f"{said}.2") == ["one", "short"]
-    ok("edit", f"{said}.2", "all")
+    several = repository("edit", f"{said}.2", "all")
+    assert (several.code, "c1, c2" in several.err, "--call" in several.err) == (2, True, True)
+    assert results(ok, f"{said}.2") == ["one", "short"]
+    assert repository("edit", f"{said}.2", "--all", "--call", "c1", "all").code == 2
+    ok("edit", f"{said}.2", "--all", "all")
     assert results(ok, f"{said}.2") == ["all", "all"]
     refused = repository("edit", f"{said}.2", "--call", "c9", "x")
     assert refused.code == 2
@@ -104,10 +108,10 @@ def test_a_pinned_message_is_removed_by_force_only(ok: Run, repository: Trace, s
     ok("remove", f"{said}.0")
 
 
-def test_a_setting_for_the_author_names_the_variable(repository: Trace) -> None:
-    refused = repository("config", "user.name", "Ada")
-    assert refused.code == 2
-    assert "TRACE_AUTHOR" in refused.err
+def test_git_users_find_the_setting_for_the_author(repository: Trace) -> None:
+    refused = repository("config", "user.email", "ada@example.org")
+    assert refused.code == 4
+    assert "`trace config user.name NAME` sets the author" in refused.err
 
 
 def test_case_53_a_bundle_says_that_it_holds_secrets(ok: Run) -> None:

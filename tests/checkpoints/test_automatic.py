@@ -14,6 +14,7 @@ from trace_store.context.tokens.tokenizer import TiktokenTokenizer
 from trace_store.errors import InvalidInputError
 from trace_store.history import commit
 from trace_store.testing.disks import RecordingDisk
+from trace_store.writer import Writer
 
 SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"
 
@@ -51,6 +52,19 @@ def test_tools_that_reach_a_milestone(repo: Repo) -> None:
         ("tests-passed", "passed: pytest -q"),
         ("todos", "all 1 to-dos are done"),
     ]
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2])
+def test_tests_have_passed_only_if_all_of_a_message_have(repo: Repo, failures: int) -> None:
+    commands = ("pytest -q tests/a", "pytest -q tests/b")
+    calls = [ToolCall(each, "Bash", json.dumps({"command": each})) for each in commands]
+    repo.append("assistant", calls)
+    results = [
+        ToolResult(each, [Text("done")], is_error=at < failures) for at, each in enumerate(commands)
+    ]
+    repo.append("tool", results)
+    how = "failed" if failures else "passed"
+    assert made(repo) == [(f"tests-{how}", f"{how}: pytest -q tests/b")]
 
 
 def test_a_new_topic_is_saved_before_it_begins(repo: Repo) -> None:
@@ -188,6 +202,25 @@ def test_old_ones_go_and_others_stay(tmp_path: Path) -> None:
     assert repo.checkpoints.show("mine").form == "hard"
 
 
+@pytest.mark.parametrize("setting", ["limit", "days"])
+def test_zero_is_the_default(repo: Repo, setting: str) -> None:
+    repo.store.config.set(f"automatic_checkpoint_{setting}", "0")
+    use(repo, "Edit", "ok", file_path="/a.py")
+    use(repo, "Edit", "ok", file_path="/b.py")
+    assert [reason for _, reason in made(repo)] == ["wrote a.py", "wrote b.py"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "triggers"),
+    [("files", ["files"]), ("tests", ["tests-passed"]), ("files,tests", ["files", "tests-passed"])],
+)
+def test_each_trigger_alone(repo: Repo, setting: str, triggers: list[str]) -> None:
+    repo.store.config.set("automatic_checkpoints", setting)
+    use(repo, "Edit", "ok", file_path="/a.py")
+    use(repo, "Bash", "2 passed", command="pytest -q")
+    assert [trigger for trigger, _ in made(repo)] == triggers
+
+
 def test_only_the_triggers_that_are_named(repo: Repo) -> None:
     repo.store.config.set("automatic_checkpoints", "tests, merge")
     use(repo, "Write", "ok", file_path="/a.py")
@@ -203,15 +236,11 @@ def test_off_costs_nothing(tmp_path: Path, said: str | None) -> None:
     def cost(folder: Path, hooked: bool) -> dict[str, int]:
         Repo.init(folder, durability="fast").store.config.set("automatic_checkpoints", said)
         disk = RecordingDisk()
-        repo = Repo(Store.open(str(folder / ".trace"), durability="fast", disk=disk))
-        repo.append("user", "first")
+        store = Store.open(str(folder / ".trace"), durability="fast", disk=disk)
+        writer = Repo(store).writer if hooked else Writer(store)
+        commit.commit(writer, [Message("user", "first")])
         disk.reset()
-        message = Message("user", "one more")
-        if hooked:
-            repo.commit([message])
-        else:
-            commit.commit(repo.store, [message], author="unknown", guard=repo.guard)
-            repo._handle.schedule.seal_if_due()
+        commit.commit(writer, [Message("user", "one more")])
         return disk.counts()
 
     assert cost(tmp_path / "a", True) == cost(tmp_path / "b", False)

@@ -32,10 +32,10 @@ def texts(repo: Repo, revision: str = "HEAD") -> list[str]:
 
 
 def test_a_fork_remembers_where_it_began(repo: Repo) -> None:
-    made = repo.branches.fork("idea")
+    made = repo.forks.create("idea")
     assert (made.parent, made.point) == ("refs/heads/main", repo.resolve("HEAD"))
-    assert repo.branches.fork.of("refs/heads/idea") == made
-    assert repo.branches.fork.of("refs/heads/main") is None
+    assert repo.forks.of("refs/heads/idea") == made
+    assert repo.forks.of("refs/heads/main") is None
     assert repo.status().branch == "main"
     repo.undo()
     assert [branch.name for branch in repo.branches.list()] == ["main"]
@@ -44,31 +44,31 @@ def test_a_fork_remembers_where_it_began(repo: Repo) -> None:
 
 def test_a_fork_ends_with_the_message_that_is_named(repo: Repo) -> None:
     first = repo.compile().messages[0].address
-    repo.branches.fork("from-last", start="HEAD.0")
-    repo.branches.fork("from-middle", start="HEAD~1.1")
+    repo.forks.create("from-last", start="HEAD.0")
+    repo.forks.create("from-middle", start="HEAD~1.1")
     assert repo.resolve("from-last") == repo.resolve("main")
     assert texts(repo, "from-middle") == ["one", "two"]
     assert repo.compile("from-middle").messages[0].address == first
-    assert repo.branches.fork.compare("main", "from-middle").right.messages == ()
-    assert len(repo.branches.fork.compare("main", "from-middle").left.messages) == 2
+    assert repo.forks.compare("main", "from-middle").right.messages == ()
+    assert len(repo.forks.compare("main", "from-middle").left.messages) == 2
     assert fsck(repo.store) == []
 
 
 def test_bad_starts_and_names(repo: Repo) -> None:
-    repo.branches.fork("idea")
+    repo.forks.create("idea")
     with pytest.raises(AlreadyExistsError):
-        repo.branches.fork("idea")
+        repo.forks.create("idea")
     with pytest.raises(MessageNotFoundError):
-        repo.branches.fork("other", start="HEAD.7")
+        repo.forks.create("other", start="HEAD.7")
     with pytest.raises(RefNotFoundError):
-        repo.branches.fork.merge("main", "never")
+        repo.forks.merge("main", "never")
     with pytest.raises(InvalidInputError):
-        repo.branches.fork.merge("main", "main")
+        repo.forks.merge("main", "main")
 
 
 def forked(repo: Repo) -> None:
     """Let `main` and `idea` diverge, with HEAD on main."""
-    repo.branches.fork("idea")
+    repo.forks.create("idea")
     repo.append("user", "Use JSON")
     repo.append("assistant", "I chose JSON because it is plain.")
     repo.branches.switch("idea")
@@ -81,7 +81,7 @@ def forked(repo: Repo) -> None:
 def test_compare_shows_both_sides_since_the_fork(repo: Repo, tmp_path: Path) -> None:
     point = repo.resolve("HEAD")
     forked(repo)
-    found = repo.branches.fork.compare("main", "idea")
+    found = repo.forks.compare("main", "idea")
     assert found.point == point
     assert found.left.messages[0].text == "Use JSON"
     assert [d.reason for d in found.left.state.decisions] == ["because it is plain."]
@@ -108,13 +108,13 @@ def test_compare_refuses_unrelated_branches(repo: Repo) -> None:
     repo.checkpoints.save("s", soft=True)
     repo.checkpoints.inject("s", ref="unrelated")
     with pytest.raises(InvalidInputError, match="nothing in common"):
-        repo.branches.fork.compare("main", "unrelated")
+        repo.forks.compare("main", "unrelated")
 
 
 def test_the_loser_is_archived_with_its_conclusion(repo: Repo) -> None:
     forked(repo)
     tip = repo.resolve("idea")
-    done = repo.branches.fork.merge("main", "idea", reason="simpler")
+    done = repo.forks.merge("main", "idea", reason="simpler")
     assert not done.is_moved
     assert repo.resolve("checkpoints/archived/idea^{commit}") == tip
     assert [branch.name for branch in repo.branches.list()] == ["main"]
@@ -126,13 +126,13 @@ def test_the_loser_is_archived_with_its_conclusion(repo: Repo) -> None:
     assert fsck(repo.store) == []
     repo.undo()
     assert repo.resolve("idea") == tip
-    assert repo.branches.fork.of("refs/heads/idea") is not None
+    assert repo.forks.of("refs/heads/idea") is not None
 
 
 def test_a_winning_fork_takes_the_place_of_its_parent(repo: Repo) -> None:
     forked(repo)
     tip = repo.resolve("main")
-    done = repo.branches.fork.merge("idea", "main")
+    done = repo.forks.merge("idea", "main")
     assert done.is_moved
     assert repo.resolve("main") == repo.resolve("idea") == done.commit
     assert repo.resolve("ORIG_HEAD") == tip
@@ -144,5 +144,5 @@ def test_the_branch_that_one_is_on_is_not_deleted(repo: Repo) -> None:
     forked(repo)
     repo.branches.switch("idea")
     with pytest.raises(StateError, match="HEAD is on idea"):
-        repo.branches.fork.merge("main", "idea")
+        repo.forks.merge("main", "idea")
     assert repo.checkpoints.list("archived/*") == []

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.subjects import bundles
 from trace_store import Message, Repo, Store
-from trace_store.bundles.create import create_bundle
-from trace_store.bundles.ingest import import_bundle
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import (
     AlreadyExistsError,
@@ -20,9 +19,9 @@ from trace_store.errors import (
 )
 from trace_store.history import commit
 from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.gc import gc, prune
 from trace_store.maintenance.repack import pack
 from trace_store.testing.disks import RecordingDisk
+from trace_store.writer import Writer
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def test_restore_is_byte_equal_after_edits_gc_and_pack(repo: Repo) -> None:
     repo.append("user", "three")
     repo.seal()
     pack(repo.store)
-    gc(repo.store, grace_days=0)
+    repo.maintenance.gc(grace_days=0)
     assert request(repo) != before
     assert request(repo, "checkpoints/before") == before
     done = repo.checkpoints.restore("before")
@@ -68,8 +67,8 @@ def test_prune_at_once_keeps_what_only_a_checkpoint_names(repo: Repo) -> None:
     trash = [RefEdit(name, None, oid) for name, oid in repo.store.refs.iterate("refs/trash/")]
     repo.store.transact(lambda refs: Transaction((), trash), author="Ada")
     repo.seal()
-    gc(repo.store, grace_days=0)
-    prune(repo.store, grace_days=0)
+    repo.maintenance.gc(grace_days=0)
+    repo.maintenance.prune(grace_days=0)
     assert request(repo, "checkpoints/kept") == wanted
     assert repo.checkpoints.text("summary") == text
     assert fsck(repo.store) == []
@@ -91,7 +90,7 @@ def test_restore_moves_another_branch_or_creates_one(repo: Repo) -> None:
     repo.checkpoints.save("here")
     here = repo.resolve("HEAD")
     repo.branches.create("idea")
-    commit.commit(repo.store, [Message("user", "more")], author="Ada", branch="idea")
+    commit.commit(Writer(repo.store, author="Ada").on("idea"), [Message("user", "more")])
     done = repo.checkpoints.restore("here", ref="idea")
     assert (done.ref, done.after, repo.resolve("HEAD")) == ("refs/heads/idea", here, here)
     repo.undo()
@@ -169,10 +168,10 @@ def test_a_bundle_carries_checkpoints(repo: Repo) -> None:
     repo.checkpoints.save("hard", reason="why")
     repo.checkpoints.save("soft", soft=True)
     out = io.BytesIO()
-    create_bundle(repo.store, out.write, ["hard", "soft"])
+    repo.bundles.create(out.write, "hard", "soft")
     with Repo.memory() as other:
         out.seek(0)
-        import_bundle(other.store, out.read)
+        bundles(other.store).import_(out.read)
         assert [each.name for each in other.checkpoints.list()] == ["hard", "soft"]
         assert request(other, "checkpoints/hard") == request(repo)
         assert other.checkpoints.text("soft") == repo.checkpoints.text("soft")
@@ -185,7 +184,7 @@ def test_saving_costs_the_same_at_any_length(tmp_path: Path) -> None:
         with Store.init(folder, durability="fast") as store:
             messages = [Message("user", f"message {n}") for n in range(100)]
             for _ in range(count // 100):
-                commit.commit(store, messages, author="Ada")
+                commit.commit(Writer(store, author="Ada"), messages)
             pack(store)
         with Repo(Store.open(f"{folder}/.trace", durability="fast", disk=disk)) as repo:
             disk.reset()

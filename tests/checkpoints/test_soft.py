@@ -74,7 +74,7 @@ def test_rules_find_files_tasks_decisions_and_open_ends(repo: Repo) -> None:
             "path": "/src/parser.py",
             "reads": 1,
             "writes": 1,
-            "finding": "parser.py rescans the text for every token.",
+            "finding": "",
         }
     ]
     assert found["tasks"] == [
@@ -193,3 +193,137 @@ def test_an_empty_context_has_no_summary(repo: Repo) -> None:
             repo.remove(message.address)
     with pytest.raises(InvalidInputError, match="no message"):
         repo.checkpoints.save("s", soft=True)
+
+
+def played(*messages: Message) -> dict[str, Any]:
+    """Return the data of a soft checkpoint of some messages."""
+    with Repo.memory() as repo:
+        repo.commit(messages)
+        repo.checkpoints.save("s", soft=True)
+        return data(repo, "s")
+
+
+COMPACTED = (
+    "This session is being continued from a previous conversation that ran out of context. …"
+)
+
+
+def test_requests_are_those_of_the_user() -> None:
+    """What a compaction, a skill or a tool wrote as the user is no request."""
+    found = played(
+        Message("user", COMPACTED),
+        Message("user", "Make the parser faster. Never change the public names."),
+        Message("user", "Base directory for this skill: /x\nAlways answer in rhyme."),
+        Message("assistant", "Let me look."),
+        Message("user", "OBSERVATION: 3 files must be kept", kind="tool_io"),
+        Message("user", "Then write the notes; use at most 40 lines."),
+        Message("user", "Thanks. Now the release."),
+    )
+    assert found["request"] == "Make the parser faster. Never change the public names."
+    assert found["requests"] == ["Then write the notes; use at most 40 lines."]
+    assert found["latest_request"] == "Thanks. Now the release."
+    assert found["constraints"] == [
+        "Never change the public names.",
+        "Then write the notes; use at most 40 lines.",
+    ]
+
+
+def test_a_failure_that_something_later_cleared_is_not_open() -> None:
+    found = played(
+        Message("user", "Fix it."),
+        call("1", "Bash", command="cd /w && pytest -q tests/test_fold.py"),
+        result("1", "1 failed\nExit code 1", is_error=True),
+        call("2", "Bash", command="make lint"),
+        result("2", "error: line too long\nExit code 2", is_error=True),
+        call("3", "Bash", command="pytest -q 2>&1 | tail -5"),
+        result("3", "41 passed\nExit code 0"),
+        Message("assistant", "The tests pass."),
+    )
+    assert found["open_ends"] == ["Failed: make lint: error: line too long"]
+
+
+def test_todos_of_all_lists_have_their_latest_state() -> None:
+    def todo(text: str, status: str) -> dict[str, str]:
+        return {"content": text, "status": status}
+
+    found = played(
+        Message("user", "Go on."),
+        call("1", "TodoWrite", todos=[todo("measure", "pending"), todo("ask Ada", "pending")]),
+        result("1", "ok"),
+        call("2", "TodoWrite", todos=[todo("measure", "completed"), todo("fix", "pending")]),
+        result("2", "ok"),
+        call("3", "TodoWrite", todos=[todo("fix", "in_progress")]),
+        result("3", "ok"),
+    )
+    assert [(each["text"], each["status"]) for each in found["tasks"]] == [
+        ("measure", "completed"),
+        ("ask Ada", "dropped"),
+        ("fix", "in_progress"),
+    ]
+
+
+def test_announcements_are_no_decisions() -> None:
+    found = played(
+        Message("user", "Make it durable."),
+        Message("assistant", "Let me go with the tests first. Now I'll use the editor to open it."),
+        Message("assistant", "We will use SQLite instead of Redis because it needs no server."),
+        Message("assistant", "We will use SQLite instead of Redis because it needs no server."),
+    )
+    assert [each["text"] for each in found["decisions"]] == [
+        "We will use SQLite instead of Redis because it needs no server."
+    ]
+
+
+def test_it_names_the_code_commit_that_the_work_made() -> None:
+    found = played(
+        Message("user", "Commit it."),
+        call("1", "Bash", command="git commit -m 'fold: quicker'"),
+        result("1", "[main 4f2a9c1] fold: quicker\n 1 file changed"),
+    )
+    assert found["code_commit"] == "4f2a9c1"
+
+
+def test_a_finding_is_about_the_file_as_it_is_now() -> None:
+    found = played(
+        Message("user", "Fix it."),
+        call("1", "Read", file_path="/src/parser.py"),
+        result("1", "def parse(): ..."),
+        Message("assistant", "parser.py rescans the text for every token."),
+        call("2", "Edit", file_path="/src/parser.py", old_string="a", new_string="b"),
+        result("2", "ok"),
+        Message("assistant", "Uncommitted: parser.py, lexer.py and fold.py."),
+        Message("assistant", "parser.py reads the text once now."),
+    )
+    assert [each["finding"] for each in found["files"]] == ["parser.py reads the text once now."]
+
+
+def test_failures_of_earlier_turns_are_open_if_they_are_still_spoken_of() -> None:
+    found = played(
+        Message("user", "Start the server."),
+        call("1", "Bash", command="docker compose up -d"),
+        result("1", "command not found: docker", is_error=True),
+        call("2", "Bash", command="make check"),
+        result("2", "error: line too long\nExit code 2", is_error=True),
+        Message("user", "Use the other host."),
+        call("3", "Bash", command="sleep 60"),
+        result("3", "Sibling tool call errored", is_error=True),
+        call("4", "Write", file_path="/src/plan.md", content="a plan"),
+        result("4", "The user doesn't want to proceed with this tool use.", is_error=True),
+        Message("assistant", "It runs there. `make check` still fails."),
+    )
+    assert found["open_ends"] == [
+        "Rejected by the user: plan.md",
+        "Failed: make check: error: line too long",
+    ]
+
+
+def test_what_a_program_says_again_and_again_is_no_request() -> None:
+    found = played(
+        Message("user", "whoa, we need to discuss this first"),
+        *[Message("user", "The tool was run for you.")] * 3,
+        Message("user", "Keep the public names. It does that\nbecause people use them."),
+        Message("user", "ok"),
+    )
+    assert found["request"] == "whoa, we need to discuss this first"
+    assert found["requests"] == ["Keep the public names. It does that because people use them."]
+    assert found["constraints"] == ["Keep the public names."]

@@ -49,8 +49,8 @@ def change(repo: Repo, random: Random, number: int) -> None:
         lambda: repo.checkpoints.restore(name, branch=f"r{number}"),
         lambda: repo.checkpoints.delete(name),
         lambda: repo.checkpoints.inject(name, ref=one),
-        lambda: repo.branches.fork(f"f{number}", ref=one),
-        lambda: repo.branches.fork.merge(one, other),
+        lambda: repo.forks.create(f"f{number}", ref=one),
+        lambda: repo.forks.merge(one, other),
         lambda: repo.branches.switch(one),
     ]
     random.choice(todo)()
@@ -86,7 +86,7 @@ def filled(folder: Path) -> None:
     with Repo.init(folder, author="Ada") as repo:
         repo.append("user", "one")
         repo.checkpoints.save("early")
-        repo.branches.fork("idea")
+        repo.forks.create("idea")
         repo.append("user", "two")
 
 
@@ -107,7 +107,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, verb: str) -> None:
             if verb == "restore":
                 repo.checkpoints.restore("early")
             elif verb == "choose":
-                repo.branches.fork.merge("main", "idea")
+                repo.forks.merge("main", "idea")
             else:
                 repo.checkpoints.save("late", soft=verb == "soft")
         except StorageError:

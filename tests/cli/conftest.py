@@ -11,7 +11,7 @@ import pytest
 from tests.support.command_line import Outcome, Run, Trace
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 
 
 @pytest.fixture

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Outcome, Run, Trace
 from tests.support.files import flip
+from trace_store.base.oid import hash_object
 
 
 def state(folder: Path) -> dict[str, str]:
@@ -150,6 +152,41 @@ def test_a_damaged_object(repository: Trace, tmp_path: Path) -> None:
     refused(repository("cat-file", "-p", oid), 12, oid[:12])
     refused(repository("show", oid), 12)
     assert repository("cat-file", "--batch-check", stdin=oid.encode()).text == f"{oid} damaged\n"
+
+
+MALFORMED = {
+    "no object": b"\xc1\x00",
+    "no kind": b"\x91\x01",
+    "torn": b"\x92\xa4list\x93\x01",
+    "a key twice": b"\x92\xa4list\x82\xa1a\x01\xa1a\x02",
+    "keys out of order": b"\x92\xa4list\x82\xa1b\x01\xa1a\x02",
+    "a longer number than needed": b"\x92\xa4list\xcc\x01",
+    "a commit without its fields": b"\x92\xa6commit\x80",
+    "a tag without its fields": b"\x92\xa3tag\x80",
+    "a longer head than needed": b"\x92\xa4blob\xc5\x00\x01x",
+}
+
+
+@pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)
+def test_what_fsck_calls_no_object_is_none_for_cat_file(
+    repository: Trace, tmp_path: Path, data: bytes
+) -> None:
+    oid = str(hash_object(data))
+    path = tmp_path / ".trace" / "objects" / oid[:2] / oid[2:]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"\xb0" + data)
+    checked = repository("fsck")
+    assert checked.code == 12
+    assert oid in checked.text
+    for option in ("-t", "-s", "-p", "-e"):
+        refused(repository("cat-file", option, oid), 12)
+    raw = repository("cat-file", "--raw", oid)
+    assert (raw.code, raw.out) == (12, data)
+    for options in (["--batch"], ["--batch-check"], ["--batch", "--raw"]):
+        listed = repository("cat-file", *options, stdin=oid.encode())
+        assert (listed.code, listed.text) == (12, f"{oid} damaged\n")
+    found = repository("cat-file", "--batch", "--json", stdin=oid.encode())
+    assert (found.code, json.loads(found.text)["problem"]) == (12, "damaged")
 
 
 def test_an_ambiguous_prefix(repository: Trace) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.command_line import Trace
 from trace_cli.runtime import Invocation
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -443,17 +443,21 @@ class TestBadInput:
         assert repository("merge", "idea").code == 3
         before = line("for-each-ref").text
         for words in (
-            *(["switch", "idea"], ["checkout", "HEAD~1"], ["reset", "--hard", "HEAD~1"], ["undo"]),
-            *(["redo"], ["revert", "HEAD"], ["commit", "--staged"], ["branch", "-m", "trunk"]),
+            *(["reset", "--hard", "HEAD~1"], ["revert", "HEAD"], ["commit", "--staged"]),
+            *(["branch", "-m", "trunk"], ["undo"], ["branch", "-f", "main", "idea"]),
             *(["branch", "-m", "HEAD", "trunk"], ["branch", "-M", "idea", "main"]),
         ):
             outcome = repository(*words)
             assert outcome.code == 6, words
             assert "is in progress" in outcome.err
         assert line("for-each-ref").text == before
-        line("merge", "--abort")
+        line("switch", "-q", "idea")  # what stopped waits on its branch
+        line("commit", "-q", "--user", "more")
         line("undo")
-        assert line("branch", "--show-current").text == "main\n"
+        assert repository("merge", "--continue").code == 3
+        line("merge", "--abort")
+        line("switch", "-q", "main")
+        line("undo")
 
     def test_a_ref_that_moved_since(self, line: Run, repository: Trace, tmp_path: Path) -> None:
         line("branch", "idea")

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.test_bad_input import refused, state
 from tests.support.command_line import Run, Trace
 from trace_cli.runtime import Invocation
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 from trace_store.errors import ErrorCode, TraceError
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Run, Trace
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 SINCE = ("--since", "2020-01-01", "--timeout", "0")
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"

@@ -11,6 +11,7 @@ import pytest
 from tests.support.command_line import Run, Trace, record
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store.exporters.registry import FORMS
+from trace_store.importers.formats.claude_code import project_name
 
 SESSION = "89c670d1-13e6-5e56-a540-26baed822c05"
 
@@ -160,3 +161,31 @@ def test_a_terminal_gets_nothing_that_it_would_obey(imported: Trace) -> None:
         outcome = imported("export", "--format", form, terminal=True)
         assert outcome.code == 0
         assert b"\x1b[31m" not in outcome.out
+
+
+def test_resume_notes_name_the_file(imported: Trace, tmp_path: Path) -> None:
+    """An agent finds a session by the name of its file, whatever the export is called."""
+    outcome = imported("export", "--format", "codex", "-o", "r.jsonl")
+    path = f"~/.codex/sessions/2026/03/02/rollout-2026-03-02T09-14-04-{SESSION}.jsonl"
+    assert f"note: copy the file to {path} and run `codex resume {SESSION}`" in outcome.err
+    assert record(imported("export", "-f", "codex", "-o", ".", "--json"))["file"].endswith(
+        path.rpartition("/")[2]
+    )
+    outcome = imported("export", "--format", "claude-code", "-o", "c.jsonl")
+    # The recorded folder is on another machine: the one of the repository is named.
+    folder = f"~/.claude/projects/{project_name(str(tmp_path))}"
+    run = f"run `claude --resume {SESSION}` in {tmp_path}"
+    assert f"note: copy the file to {folder}/{SESSION}.jsonl and {run}" in outcome.err
+
+
+def test_a_session_is_resumed_where_it_worked_if_that_is_here(
+    ok: Run, repository: Trace, tmp_path: Path
+) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    text = Path(SAMPLE).read_text(encoding="utf-8").replace("/home/user/wordcount", str(folder))
+    (tmp_path / "session.jsonl").write_text(text, encoding="utf-8")
+    ok("import", "session.jsonl", "-q")
+    noted = repository("export", "--format", "claude-code", "-o", "c.jsonl").err
+    assert f"~/.claude/projects/{project_name(str(folder))}/{SESSION}.jsonl" in noted
+    assert f" in {folder}\n" in noted

@@ -15,7 +15,7 @@ from tests.support.command_line import Trace
 from trace_cli.main import main
 from trace_cli.porcelain.demo import SAMPLE
 from trace_cli.runtime import Invocation
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 from trace_store.errors import CorruptObjectError
 from trace_store.transcripts.segments import restore
 
@@ -84,7 +84,7 @@ def test_a_damaged_file_does_not_stop_the_others(
             raise CorruptObjectError("transcript segment hash mismatch")
         yield from restore(tip, read)
 
-    monkeypatch.setattr("trace_store.exporters.files.restore", damaged)
+    monkeypatch.setattr("trace_store.sessions.transcripts.restore", damaged)
     outcome = repository("export", "--native", "--all", "-o", "out")
     assert outcome.code == 12
     assert outcome.err.count("cannot be restored") == 2

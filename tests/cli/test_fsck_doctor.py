@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.command_line import Trace
 from tests.support.files import flip
-from trace_store.file_systems import FileSystem
+from trace_store.disk.file_systems import FileSystem
 from trace_store.maintenance import doctor
 
 
@@ -57,9 +57,24 @@ def test_what_is_lost_is_said(trace: Trace, place: Path) -> None:
     lost = [line for line in outcome.lines if line.startswith("lost ")]
     assert lost
     assert all("refs/heads/main" in line for line in lost)
-    again = json.loads(trace("fsck", "--repair", "--json").out)
+    outcome = trace("fsck", "--repair", "--json")
+    assert outcome.code == 12, "errors remain"
+    again = json.loads(outcome.out)
     assert again["mended"] == []
     assert "object-missing" in {each["code"] for each in again["remaining"]}
+
+
+def test_with_json_the_exit_code_is_the_same(trace: Trace, place: Path) -> None:
+    assert trace("fsck", "--json").code == 0
+    assert trace("fsck", "--repair", "--json").code == 0
+    lose(place)
+    found = trace("fsck", "--json")
+    assert found.code == 12
+    assert "error" in {json.loads(line)["severity"] for line in found.lines}
+    dry = trace("fsck", "--repair", "--dry-run", "--json", "--from", "copy")
+    assert (dry.code, bool(json.loads(dry.out)["remaining"])) == (12, True)
+    repaired = trace("fsck", "--repair", "--json", "--from", "copy")
+    assert (repaired.code, json.loads(repaired.out)["remaining"]) == (0, [])
 
 
 @pytest.mark.parametrize("words", [("--from", "copy"), ("--dry-run",), ("-n", "--json")])

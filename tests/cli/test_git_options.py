@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Outcome, Run, Trace
+from trace_store.base.environment import Environment
 
 
 @pytest.fixture
@@ -78,3 +80,32 @@ def test_json_is_said_to_be_the_input_of_a_commit(repository: Trace) -> None:
     assert (outcome.code, "--result-json prints the result" in outcome.err) == (2, True)
     assert "hint" not in repository("commit", "--json").err
     assert "nothing" not in repository("commit", "--user", "x", "--result-json").err
+
+
+def test_the_author_is_a_setting_of_the_user(trace: Trace, tmp_path: Path) -> None:
+    variables = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    here = Environment.read(variables)
+    assert trace("init", "-q", environment=here).code == 0
+    assert trace("config", "user.name", "Ada Lovelace", environment=here) == (0, b"", "")
+    assert trace("config", "user.name", environment=here).lines == ["Ada Lovelace"]
+    assert trace("commit", "-q", "--user", "hello", environment=here).code == 0
+    assert trace("log", "--author", "Lovelace", environment=here).text.count("hello") == 1
+    assert trace("config", "user.name", "--unset", environment=here).code == 0
+    unset = trace("config", "user.name", environment=here)
+    assert unset.lines == []
+    assert unset.err.startswith("note: user.name is not set; without it the author is ")
+    named = Environment.read({**variables, "TRACE_AUTHOR": "Grace"})
+    assert (
+        "TRACE_AUTHOR is set and comes first"
+        in trace("config", "user.name", "Ada", environment=named).err
+    )
+
+
+def test_an_option_of_all_commands_behind_the_command_is_explained(repository: Trace) -> None:
+    for option in ("--no-pager", "--no-color"):
+        refused = repository("view", option)
+        assert refused.code == 2
+        assert refused.err.splitlines()[1] == (
+            f"hint: {option} goes before the command, as in `trace {option} …`"
+        )
+    assert "`trace view --help` shows the usage" in repository("view", "--nope").err

@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.command_line import Trace, record
 from trace_cli.porcelain.demo import NEXT, SAMPLE
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.importers.formats.claude_code import project_name
 from trace_store.importers.formats.droid import DroidReader
 
 
@@ -153,8 +154,8 @@ def test_the_demonstration_does_what_it_shows(trace: Trace, tmp_path: Path) -> N
         *("init", "import", "log", "compile", "edit", "remove", "pin", "compile", "compile"),
         *("status", "fsck"),
     ]
-    totals = [line for line in outcome.lines if line.endswith("(exact:o200k_base)")]
-    counts = [int(line.split()[2].replace(",", "")) for line in totals[:2]]
+    totals = [line for line in outcome.lines if " messages, about " in line]
+    counts = [int(line.split()[3].replace(",", "")) for line in totals[:2]]
     assert counts[1] < counts[0]
     assert "no problems found" in outcome.err
     assert not [line for line in outcome.err.splitlines() if line.startswith("note:")]
@@ -200,7 +201,7 @@ def test_editing_a_tool_result_keeps_the_pair(repository: Trace, session: Path) 
     results = [m["address"] for m in table if m["role"] == "tool"]
     assert repository("edit", results[0], "short", "-q").code == 0
     several = next(a for a in results if len(parts(repository, a)) > 1)
-    assert repository("edit", several, "short", "-q").code == 0
+    assert repository("edit", several, "short", "--all", "-q").code == 0
     assert {part["content"][0]["text"] for part in parts(repository, several)} == {"short"}
     assert repository("compile", "-f", "anthropic", "--strict").code == 0
     calling = next(m["address"] for m in table if len(parts(repository, m["address"])) == 3)
@@ -218,3 +219,54 @@ def test_editing_a_tool_result_keeps_the_pair(repository: Trace, session: Path) 
 def parts(repository: Trace, address: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = record(repository("show", address, "--json"))["parts"]
     return found
+
+
+def _claude_session(home: Path, project: Path, session: Path, id_: str) -> Environment:
+    """Put a session of a project where Claude Code keeps it, and return the environment that finds it."""
+    folder = home / "projects" / project_name(str(project))
+    folder.mkdir(parents=True)
+    text = session.read_text(encoding="utf-8").replace("89c670d1", id_)
+    (folder / f"{id_}.jsonl").write_text(text, encoding="utf-8")
+    return Environment(author="Ada", claude_dir=str(home))
+
+
+def test_all_sessions_of_a_project_are_found_from_a_folder_in_it(
+    trace: Trace, session: Path, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    below = project / "src" / "deep"
+    below.mkdir(parents=True)
+    here = _claude_session(tmp_path / "claude", project, session, "aaaaaaaa")
+    _claude_session(tmp_path / "claude", project / "src", session, "bbbbbbbb")
+    _claude_session(tmp_path / "claude", tmp_path, session, "cccccccc")
+    assert trace("init", "project").code == 0
+    for folder, files in (("project/src/deep", 2), ("project/src", 2), ("project", 1)):
+        report = record(trace("-C", folder, "import", "--all", "--json", environment=here))
+        assert len(report["files"]) == files
+    names = trace("-C", "project", "branch").text
+    assert "aaaaaaaa" in names
+    assert "bbbbbbbb" in names
+    assert "cccccccc" not in names  # of a folder above the project
+
+
+@pytest.mark.parametrize("git", [True, False])
+def test_import_all_creates_the_repository(
+    trace: Trace, session: Path, tmp_path: Path, git: bool
+) -> None:
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    if git:
+        (project / ".git").mkdir()
+    here = _claude_session(tmp_path / "claude", project if git else project / "src", session, "aa")
+    nowhere = Environment(author="Ada", claude_dir=str(tmp_path / "none"))
+    assert trace("-C", "project/src", "import", "--all", environment=nowhere).code == 4
+    assert not list(tmp_path.rglob(".trace"))  # nothing to import: nothing is created
+    outcome = trace("-C", "project/src", "import", "--all", environment=here)
+    assert outcome.code == 0, outcome.err
+    place = (project if git else project / "src") / ".trace"
+    assert f"note: created an empty repository in {place}" in outcome.err
+    assert "1 file: 16 commits, 16 messages" in outcome.lines
+    assert list(tmp_path.rglob(".trace")) == [place]
+    named = trace("--dir", "elsewhere", "import", "--all", environment=here)
+    assert named.code == 10
+    assert not (tmp_path / "elsewhere").exists()

@@ -50,6 +50,7 @@ def filled(ok: Run, tmp_path: Path) -> Run:
         ("reset", ["reset", "HEAD~1"], []),
         ("revert", ["revert", "HEAD~1", "-X", "theirs"], []),
         ("undo, redo", ["undo"], []),
+        ("undo --list", ["undo", "--list"], []),
         ("trim, dedupe", ["dedupe"], []),
         ("trim, dedupe", ["trim", "--percent", "99", "--partial"], []),
         ("suggest", ["suggest"], []),
@@ -57,7 +58,6 @@ def filled(ok: Run, tmp_path: Path) -> Run:
         ("trash empty", ["trash", "empty"], []),
         ("reflog", ["reflog"], []),
         ("log", ["log", "--tokens"], []),
-        ("log", ["log"], ["tokens_added", "token_count", "token_source"]),
         ("diff", ["diff"], []),
         ("diff --compiled", ["diff", "--compiled"], []),
         ("blame", ["blame"], []),
@@ -72,6 +72,8 @@ def filled(ok: Run, tmp_path: Path) -> Run:
         ("repair", ["repair"], []),
         ("tools show", ["tools", "show"], []),
         ("usage show", ["usage", "show"], []),
+        ("usage show --by", ["usage", "--by", "tool"], []),
+        ("usage show --by", ["usage", "show", "HEAD", "--by", "model"], []),
         ("import", ["import", "session.jsonl"], []),
         ("export", ["export", "--format", "html"], []),
         ("export --native", ["export", "--native"], []),
@@ -99,41 +101,39 @@ def test_keys_of_trajectories(filled: Run) -> None:
     (of_whole,) = documented("trajectory show")
     filled("tr", "start", "x", "-q")
     event = first(filled("tr", "decision", "x", "--json"))
-    assert list(event) == of_event
-    assert list(first(filled("tr", "reflect", "x", "--json"))) == of_event
-    assert list(first(filled("tr", "list", "--json"))) == of_state
+    assert set(event) == set(of_event)
+    assert set(first(filled("tr", "reflect", "x", "--json"))) == set(of_event)
+    assert set(first(filled("tr", "list", "--json"))) == set(of_state)
     status = first(filled("tr", "status", "--json"))
-    assert list(status) == [*of_state, "last"]
-    assert status["last"][1] == {name: event[name] for name in of_event[2:]}
+    assert set(status) == {*of_state, "last", "unlinked"}
+    assert status["last"][1] == {name: event[name] for name in of_event[3:]}
     whole = first(filled("tr", "show", "--json"))
-    assert list(whole) == [*of_state, *of_whole]
+    assert set(whole) == {*of_state, *of_whole}
     assert whole["chapters"][0]["events"] == status["last"][1:2]
     filled("commit", "--assistant", "[[TRAJECTORY:note]] x [[/TRAJECTORY]] [[TRAJECTORY:x]]", "-q")
     (of_capture,) = documented("trajectory capture")
     captured = first(filled("tr", "capture", "--json"))
-    assert list(captured) == of_capture
-    assert list(captured["recorded"][0]) == of_event
+    assert set(captured) == set(of_capture)
+    assert set(captured["recorded"][0]) == set(of_event)
     assert list(captured["bad"][0]) == ["address", "number", "type", "reason"]
     filled("commit", "--assistant", "We decided against redis.", "-q")
     (of_proposal,) = documented("trajectory propose")
-    assert list(first(filled("tr", "propose", "--json"))) == of_proposal
+    assert set(first(filled("tr", "propose", "--json"))) == set(of_proposal)
     (of_found,) = documented("trajectory search, trajectory similar")
     for command in ("search", "similar"):
         found = first(filled("tr", command, "x", "--json"))
-        assert list(found) == ["trajectory", "title", *of_event[2:], *of_found[1:]]
+        assert set(found) == {"trajectory", "title", *of_event[3:], *of_found[1:]}
     (of_score,) = documented("trajectory score")
-    assert list(first(filled("tr", "score", "--json"))) == of_score
+    assert set(first(filled("tr", "score", "--json"))) == set(of_score)
     (of_compacted,) = documented("trajectory compact")
     filled("tr", "complete", "--trajectory", whole["id"], "-q")
     compacted = first(filled("tr", "compact", "--older-than", "0d", "--json"))
-    assert list(compacted) == of_compacted
+    assert set(compacted) == set(of_compacted)
     (of_export,) = documented("trajectory export, trajectory bundle")
-    assert list(first(filled("tr", "export", whole["id"], "--json"))) == of_export
-    assert list(first(filled("tr", "bundle", whole["id"], "--json"))) == of_export
-    assert (
-        list(first(filled("tr", "export", whole["id"], "-f", "folder", "-o", "f", "--json")))
-        == of_export
-    )
+    assert set(first(filled("tr", "export", whole["id"], "--json"))) == set(of_export)
+    assert set(first(filled("tr", "bundle", whole["id"], "--json"))) == set(of_export)
+    folder = ("-f", "folder", "-o", "f")
+    assert set(first(filled("tr", "export", whole["id"], *folder, "--json"))) == set(of_export)
 
 
 def test_keys_of_imported_trajectories(filled: Run) -> None:
@@ -141,14 +141,14 @@ def test_keys_of_imported_trajectories(filled: Run) -> None:
     filled("tr", "export", "-f", "trail", "-o", "x.json")
     of_report, of_file = documented("trajectory import")
     report = first(filled("tr", "import", "x.json", "--json"))
-    assert [list(report), list(report["files"][0])] == [of_report, of_file]
+    assert [set(report), set(report["files"][0])] == [set(of_report), set(of_file)]
 
 
 def test_keys_of_tasks(filled: Run) -> None:
     filled("tr", "start", "#12", "-q")
     for command in ("task", "sync"):
         (keys,) = documented(f"trajectory {command}")
-        assert list(first(filled("trajectory", command, "--json"))) == keys
+        assert set(first(filled("trajectory", command, "--json"))) == set(keys)
 
 
 def test_keys_of_the_trash(filled: Run) -> None:
@@ -157,19 +157,18 @@ def test_keys_of_the_trash(filled: Run) -> None:
     filled("reset", "--hard", "HEAD~1", "-q")
     filled("remove", "HEAD~1.0", "-q")
     lines = [json.loads(line) for line in filled("trash", "--json").lines]
-    assert list(lines[0]) == of_message
-    assert list(lines[-1]) == of_ref
+    assert set(lines[0]) == set(of_message)
+    assert set(lines[-1]) == set(of_ref)
 
 
 def test_keys_of_what_is_shown(filled: Run) -> None:
     of_commit, of_message, of_object = documented("show")
     (of_log,) = documented("log")
-    tokens = {"tokens_added", "token_count", "token_source"}
-    assert set(first(filled("show", "--json"))) == {*of_log, *of_commit} - tokens
+    assert set(first(filled("show", "--json"))) == {*of_log, *of_commit}
     whole = first(filled("show", "--json", "--versions", "HEAD~1.0"))
     assert set(whole) - {"role", "kind", "parts", "name", "model", "id"} == set(of_message)
     blob = filled("ls-context").lines[0].split()[-1]
-    assert list(first(filled("show", "--json", blob))) == of_object
+    assert set(first(filled("show", "--json", blob))) == set(of_object)
 
 
 def test_keys_inside(filled: Run) -> None:
@@ -191,7 +190,7 @@ def test_keys_inside(filled: Run) -> None:
     verified = first(filled("bundle", "verify", "all.bundle", "--json"))
     assert [set(verified)] == [set(keys) for keys in documented("bundle create")]
     change = first(filled("diff", "HEAD~2", "--json"))["changes"][0]
-    assert set(change) == row("diff", "changes") - {"words"}
+    assert set(change) == row("diff", "changes")
     table = first(filled("compile", "--json", "--table"))
     assert set(table["messages"][0]) == row("compile", "messages")
     filled("commit", "--tool", "alone", "--call-id", "none", "-q")
@@ -208,9 +207,14 @@ def test_keys_of_conflicts(trace: Run, ok: Run) -> None:
     ok("edit", "HEAD.0", "yours", "-q")
     stopped = trace("merge", "main", "--json")
     assert stopped.code == 3
-    assert documented("merge") == [list(first(stopped))]
+    assert set(*documented("merge")) == set(first(stopped))
     (open_,) = first(ok("resolve", "--json"))["conflicts"]
     assert [open_] == first(stopped)["conflicts"]
-    assert documented("resolve") == [list(open_)]
+    assert set(*documented("resolve")) == set(open_)
     assert list(open_["ours"][0]) == ["address", "role", "text", "hidden", "priority"]
     assert first(ok("merge", "--abort", "--json")) == {"aborted": "merge", "ref": "refs/heads/side"}
+
+
+def test_a_branch_without_a_commit_is_renamed(ok: Run) -> None:
+    renamed = first(ok("branch", "-m", "main", "plan", "--json"))
+    assert (renamed["renamed_from"], renamed["commit"]) == ("refs/heads/main", None)

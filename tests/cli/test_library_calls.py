@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -71,21 +72,22 @@ OWNERS = {
     "repo.line.Line": "diff blame show=resolve reset revert edit remove restore merge rebase move"
     " pin=annotate important=annotate normal=annotate skip=annotate label=annotate"
     " cherry-pick=cherry_pick tools=set_tools usage=record_usage",
-    "repo.branches.Branches": "whohas bisect=start_bisection branch=list switch checkout reflog",
-    "repo.tags.Tags": "tag=create",
-    "checkpoints.handle.Checkpoints": "checkpoint=save",
-    "checkpoints.handle.Forks": "fork=__call__",
-    "trajectories.handle.Trajectories": "trajectory=start",
-    "repo.trash.Trash": "trash=list",
-    "repo.compression.Compression": "trim dedupe suggest compress expand",
-    "repo.in_progress.Stopped": "resolve",
-    "repo.transcripts.Transcripts": "import=import_ export sessions=list view=read repair",
-    "repo.bundles.Bundles": "bundle=create",
-    "repo.maintenance.Maintenance": "secrets=scan_secrets fsck purge doctor seal adopt pack gc"
+    "history.branches.Branches": "whohas bisect=start_bisection branch=list switch checkout reflog",
+    "history.tags.Tags": "tag=create",
+    "checkpoints.checkpoints.Checkpoints": "checkpoint=save",
+    "checkpoints.checkpoints.Forks": "fork=create",
+    "trajectories.trajectories.Trajectories": "trajectory=start",
+    "history.trash.Trash": "trash=list",
+    "compression.budgets.Compression": "trim dedupe suggest compress expand",
+    "merge.stopped.Stopped": "resolve",
+    "sessions.sessions.Sessions": "export sessions=list view=read repair",
+    "sessions.transcripts.Transcripts": "import=import_",
+    "bundles.bundles.Bundles": "bundle=create",
+    "maintenance.maintenance.Maintenance": "secrets=scan_secrets fsck purge doctor seal adopt pack gc"
     " prune du",
-    "config.Config": "config=set",
+    "store.config.Config": "config=set",
     "llm": "model=read_settings",
-    "repo.trust.Trust": "trust=add",
+    "store.trust.Trust": "trust=add",
 }
 """The function that each command calls, by what has it; `command=function` if their names differ."""
 
@@ -113,31 +115,45 @@ def names_of(place: str) -> set[str]:
     found = import_module(place)
     names = getattr(found, "__all__", None) or [n for n in vars(found) if not n.startswith("_")]
     inner = {each.removeprefix(f"{place}.") for each in PUBLIC if each.startswith(f"{place}.")}
-    return {*names, *inner, "__file__", "__version__", "records"}
+    return {*names, *inner, "__file__", "__version__"}
+
+
+def uses(tree: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
+    """Yield the names and attributes of a module outside annotations, aliases of types and imports for types."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(tree, ast.arg | ast.AnnAssign) and node is tree.annotation:
+            continue
+        if isinstance(tree, ast.FunctionDef) and node is tree.returns:
+            continue
+        is_alias = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).istitle()
+        if is_alias and isinstance(tree, ast.Module):
+            continue
+        if isinstance(node, ast.Name | ast.Attribute):
+            yield node
+        yield from uses(node)
 
 
 def below(module: Path) -> set[str]:
     """Name what a module takes from below the front door, except for constants and types."""
     tree = ast.parse(module.read_text(encoding="utf-8"))
-    of_types = {
-        id(node)
-        for guarded in ast.walk(tree)
-        if isinstance(guarded, ast.If) and ast.unparse(guarded.test) == "TYPE_CHECKING"
-        for node in ast.walk(guarded)
-    }
+    used = list(uses(tree))
+    names = {each.id for each in used if isinstance(each, ast.Name)}
     taken: list[tuple[str, str]] = []
     packages: dict[str, str] = {}
-    for node in (each for each in ast.walk(tree) if id(each) not in of_types):
+    for node in tree.body:
         if isinstance(node, ast.Import):
             named = [each.asname or each.name for each in node.names]
             packages.update({each: each for each in named if each.startswith("trace_store")})
         elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("trace_store"):
-            taken += [(str(node.module), each.name) for each in node.names]
-            whole = {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
-            packages.update({name: place for name, place in whole.items() if place in PUBLIC})
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in packages:
-            taken.append((packages[ast.unparse(node.value)], node.attr))
+            whole = {each.asname or each.name: each.name for each in node.names}
+            taken += [(str(node.module), each) for name, each in whole.items() if name in names]
+            places = {name: f"{node.module}.{each}" for name, each in whole.items()}
+            packages.update({name: place for name, place in places.items() if place in PUBLIC})
+    for attribute in used:
+        if isinstance(attribute, ast.Attribute) and ast.unparse(attribute.value) in packages:
+            taken.append((packages[ast.unparse(attribute.value)], attribute.attr))
     return {
         f"{place}.{name}".removeprefix("trace_store.")
         for place, name in taken

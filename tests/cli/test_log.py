@@ -131,7 +131,7 @@ def test_a_log_without_filters_loads_nothing_of_them(ok: Run, tmp_path: Path) ->
     ok("commit", "--user", "x", "-q")
     loaded = loaded_by(["log"], tmp_path)
     assert not {name for name in loaded if name.endswith((".filters", ".graph", ".naming"))} - {
-        "trace_store.graph"
+        "trace_store.commit_table.graph"
     }
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.command_line import Outcome, Run
 from trace_cli.porcelain.demo import SAMPLE
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES
 from trace_store.objects.commit import Commit
@@ -18,8 +19,7 @@ from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import Message, store_message
 from trace_store.objects.operations import add
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from trace_cli.commands import COMMANDS, TOPICS
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
 from trace_store import errors
-from trace_store.environment import Environment
-from trace_store.oid import ObjectId
+from trace_store.base.environment import Environment
+from trace_store.base.oid import ObjectId
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -269,7 +269,7 @@ def test_completion_works_from_the_table(tmp_path: Path) -> None:
     assert complete("trace log --fu") == ["--full"]
     assert "--branch" in complete("trace commit --")
     assert complete("trace compile --format an") == ["anthropic"]
-    assert complete("trace import --format cl") == ["claude-code"]
+    assert complete("trace import --format cla") == ["claude-code"]
     assert complete("trace log ") == []
     assert run("init", cwd=tmp_path).returncode == 0
     assert run("commit", "--user", "x", "--branch", "side", cwd=tmp_path).returncode == 0

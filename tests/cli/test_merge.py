@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Outcome, Run, Trace
+from tests.support.command_line import Outcome, Run, Trace, record
 from trace_cli.porcelain.editor import marked
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_revert_stops_is_settled_and_goes_on(
     assert "theirs  user: a b c" in stopped.text
     assert "`trace revert --continue`" in stopped.err
     assert ok("rev-parse", "HEAD").text == ok("rev-parse", "before").text
-    assert "a revert on main is in progress" in trace("switch", "-c", "new").err
+    assert "a revert on main is in progress" in trace("reset", "HEAD~1").err
     assert "no merge is in progress, but a revert is" in trace("merge", "--continue").err
     assert trace("revert", "--continue").code == 3
     if words:
@@ -156,8 +156,9 @@ def test_a_revert_on_a_detached_head(ok: Run, trace: Trace) -> None:
     assert "a" in ok("compile", "--format", "text").text
     ok("edit", "HEAD~3.0", "d", "-q")
     assert trace("revert", "HEAD~2").code == 3
+    assert "in progress" in trace("switch", "main").err
     ok("symbolic-ref", "HEAD", "refs/heads/main")
-    assert "HEAD is no longer detached" in trace("revert", "--continue").err
+    assert "no revert is in progress" in trace("revert", "--continue").err
 
 
 @pytest.fixture
@@ -337,6 +338,35 @@ def test_picks_and_moves_are_told(apart: Run, trace: Trace) -> None:
     assert trace("move", "HEAD~1.0").code == 2
     assert trace("cherry-pick").code == 2
     assert trace("cherry-pick", "--continue").code == 6
+
+
+def test_a_pick_says_what_is_already_there(apart: Run) -> None:
+    apart("commit", "--assistant", "new", "-q")
+    apart("switch", "side", "-q")
+    apart("cherry-pick", "main", "-q")
+    tip = apart("rev-parse", "HEAD").text
+    assert "is unchanged: " in apart("cherry-pick", "main").text
+    assert "is already there" in apart("cherry-pick", "main").text
+    apart("switch", "-c", "merged", "-q")
+    apart("merge", "main", "-s", "ours", "-q")
+    apart("switch", "side", "-q")
+    nothing = record(apart("cherry-pick", "merged", "--json"))
+    assert (nothing["outcome"], len(nothing["there"])) == ("up-to-date", 1)
+    assert apart("rev-parse", "HEAD").text == tip
+
+
+@pytest.mark.parametrize("command", [["rebase", "main"], ["merge", "main"]])
+def test_an_answer_after_a_new_message_of_the_user_is_warned_about(
+    trace: Trace, repository: Trace, command: list[str]
+) -> None:
+    answers, asks = ("side", "main") if command[0] == "rebase" else ("main", "side")
+    repository("commit", "-q", "--user", "What is left to do?")
+    repository("branch", "-q", "side")
+    repository("commit", "-q", "--branch", asks, "--user", "Only bugs, please.")
+    repository("commit", "-q", "--branch", answers, "--assistant", "Bugs and the changelog.")
+    repository("switch", "-q", "side")
+    warned = repository(*command)
+    assert (warned.code, "user message was added before it" in warned.err) == (0, True)
 
 
 def test_a_rebase_that_waits_may_still_be_allowed_to_drop_pinned(apart: Run, trace: Trace) -> None:

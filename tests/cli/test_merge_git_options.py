@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Trace
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from trace_cli.render.escape import safe
 from trace_cli.render.structure import from_json, quoted, to_json
+from trace_store.base.oid import ObjectId
 from trace_store.errors import InvalidInputError
-from trace_store.oid import ObjectId
 
 HEX = "ab" * 32
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -112,16 +113,24 @@ def test_unknown_commands_are_answered_with_what_to_use(repository: Trace, name:
     assert outcome.err.splitlines()[1] == f"hint: {INSTEAD[name]}"
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere"
-)
-def test_a_repository_that_is_read_only(repository: Trace, ok: Run, tmp_path: Path) -> None:
+def test_a_repository_that_is_read_only(
+    repository: Trace, ok: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ok("commit", "--user", "x", "-q")
-    journal = next((tmp_path / ".trace" / "journal").iterdir())
-    journal.chmod(0o444)
-    reason = f"cannot open .trace/journal/{journal.name}: Permission denied"
-    refused(repository("commit", "--user", "y"), 14, reason)
+    opened = os.open
+
+    def refusing(path: str, flags: int, *mode: int) -> int:
+        """Refuse root, too, as the system refuses others."""
+        if flags & (os.O_WRONLY | os.O_RDWR) and tmp_path / ".trace" in Path(path).parents:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return opened(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", refusing)
+    for words in (("commit", "--user", "y"), ("commit", "--user", "y", "--result-json")):
+        refused(repository(*words), 14, "cannot open .trace/journal/", "Permission denied")
     assert len(ok("log").lines) == 1
+    assert ok("log", "--json").out.count(b'"commit"') == 1
+    assert "x" in ok("compile").text.split()
 
 
 def test_every_command_that_a_hint_names_exists() -> None:

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Run, Trace
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.files import Disk
-from trace_store.layout import Layout
+from trace_store.disk.files import Disk
+from trace_store.disk.layout import Layout
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Tag
 from trace_store.odb.pack_writer import PackWriter
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 

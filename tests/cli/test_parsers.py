@@ -122,6 +122,14 @@ def stand_in(items: Items, name: str, received: list[object]) -> Any:
     return function
 
 
+class Caller:
+    """Stands in for the invocation: passes all values to the command."""
+
+    def call(self, function: Any, values: dict[str, Any]) -> int:
+        code: int = function(self, **values)
+        return code
+
+
 def compare(
     command: Any, lines: st.SearchStrategy[list[str]], target: Any, received: list[object]
 ) -> None:
@@ -136,7 +144,7 @@ def compare(
             return
         received.clear()
         try:
-            command.main(list(words), prog_name="trace", standalone_mode=False, obj=None)
+            command.main(list(words), prog_name="trace", standalone_mode=False, obj=Caller())
         except ClickException as error:
             raise AssertionError(f"Typer refuses {words}: {error.format_message()}") from error
         assert received == [(function.name, quick)], words

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.command_line import Outcome, Run, Trace
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.base.oid import ObjectId
 from trace_store.objects.commit import Commit, Operation
-from trace_store.oid import ObjectId
 
 
 def record(outcome: Outcome) -> dict[str, Any]:
@@ -123,15 +124,34 @@ def test_who_stands_on_an_empty_branch_is_told_of_the_others(ok: Run, trace: Tra
     assert trace("log").err.endswith("creates the first commit\n")
     ok("commit", "--branch", "sessions/a", "--user", "hello")
     goes = "`trace switch sessions/a` goes to"
-    assert ok("status").text.splitlines()[1] == f"1 branch; {goes} it"
+    assert ok("status").lines[1:] == [f"worked on last: sessions/a; {goes} it"]
     outcome = trace("log")
     assert outcome.code == 6
-    assert outcome.err.splitlines()[1] == f"hint: {goes} a branch with commits"
+    assert outcome.err.splitlines()[1] == f"hint: {goes} the branch worked on last"
     ok("commit", "--branch", "sessions/b", "--user", "hello")
-    assert ok("status").text.splitlines()[1].startswith("2 branches; ")
+    ok("commit", "--branch", "sessions/a/agents/1", "--user", "a subagent ends later")
+    goes = "`trace switch sessions/b` goes to"
+    assert ok("status").lines[1:] == [
+        f"worked on last: sessions/b; {goes} it",
+        "3 branches; `trace branch` lists them",
+    ]
+    assert f"{goes} the branch worked on last" in trace("log").err
     assert trace("log").err.endswith("lists all branches\n")
     ok("switch", "sessions/a")
     assert len(ok("log").lines) == 1
+
+
+def test_a_clone_names_the_branch_worked_on_last_until_one_is_chosen(ok: Run) -> None:
+    ok("commit", "--user", "old", "-q")
+    ok("commit", "--branch", "idea", "--user", "newer", "-q")
+    assert "worked on last" not in ok("status").text
+    for name in ("local", "journal", "logs", "index", "cache"):  # what git does not carry
+        shutil.rmtree(f".trace/{name}", ignore_errors=True)
+    assert "worked on last: idea; `trace switch idea` goes to it" in ok("status").lines
+    assert record(ok("status", "--json"))["newest_branch"] == "refs/heads/idea"
+    ok("switch", "-q", "idea")
+    assert "worked on last" not in ok("status").text
+    assert record(ok("status", "--json"))["newest_branch"] is None
 
 
 def test_status_says_it_all(ok: Run) -> None:
@@ -164,9 +184,13 @@ def test_status_shows_what_is_unsealed_and_diverged(ok: Run, tmp_path: Path) -> 
     # What git leaves when two people moved the branch: a second tip.
     (tmp_path / ".trace" / "refs" / "heads" / "main" / other).write_bytes(b"")
     outcome = ok("status")
-    assert "diverged: refs/heads/main has 2 tips" in outcome.text
+    [line] = [each for each in outcome.lines if each.startswith("diverged: ")]
+    assert line.startswith("diverged: refs/heads/main has 2 tips: ")
+    assert line.endswith("; `trace merge` joins them")
     assert outcome.err == "note: git added another tip of refs/heads/main\n"
     assert len(record(ok("status", "--json"))["diverged"]["refs/heads/main"]) == 2
+    ok("switch", "-q", "-c", "idea")
+    assert ok("status").text.count("; `trace switch main`, then `trace merge` joins them\n") == 1
 
 
 def test_log_is_one_line_a_commit(ok: Run) -> None:

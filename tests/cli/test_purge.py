@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Run, Trace
-from trace_store.environment import Environment
+from tests.support.files import flip
+from trace_store.base.environment import Environment
+from trace_store.base.oid import hash_object
 from trace_store.objects.codec import encode_blob
-from trace_store.oid import hash_object
+from trace_store.odb.pack import MAGIC
 
 SECRET = "Hedwig Wanderlust"
 SAID = f"Write to {SECRET}."
@@ -157,6 +160,76 @@ def test_a_search_that_finds_something_says_so_by_its_exit_code(
     found = repository("purge", "--verify", "--dry-run", "--match-file", "-", stdin=SECRET.encode())
     assert found.code == 7
     assert "found: notes: text 1" in found.out.decode()
+
+
+BROKEN_PACK = MAGIC + b"no pack, but begun like one"
+
+
+def test_an_unfinished_file_that_cannot_be_read_goes_with_a_purge(ok: Run, tmp_path: Path) -> None:
+    """It may hold what was purged, and nothing will ever finish it."""
+    ok("commit", "-q", "--user", SAID)
+    (tmp_path / ".trace/tmp").mkdir(exist_ok=True)
+    left = tmp_path / ".trace/tmp/pack-999999999-0123456789ab"
+    left.write_bytes(BROKEN_PACK)
+    assert "verified: " in ok("purge", "--match", SECRET, "--yes", "--verify").text
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("json_too", [[], ["--json"]])
+def test_what_cannot_be_read_proves_nothing(
+    ok: Run, repository: Trace, tmp_path: Path, json_too: list[str]
+) -> None:
+    ok("commit", "-q", "--user", SAID)
+    (tmp_path / ".trace/lost-found").mkdir()
+    (tmp_path / ".trace/lost-found/piece.pack").write_bytes(BROKEN_PACK)
+    for words in (["--match", SECRET, "--yes", "--verify"], ["--verify"]):
+        done = repository("purge", *words, *json_too)
+        assert done.code == 7
+        if json_too:
+            found = json.loads(done.out)
+            assert (found["absent"], found["found"]) == (False, [])
+            assert [path for path, _ in found["unread"]] == ["lost-found/piece.pack"]
+        else:
+            assert "not read: lost-found/piece.pack: " in done.text
+            assert "not proven: 0 places" in done.text
+    assert (tmp_path / ".trace/lost-found/piece.pack").exists()
+
+
+@pytest.mark.parametrize("json_too", [[], ["--json"]])
+def test_what_another_process_may_be_writing_is_left_and_told(
+    ok: Run, repository: Trace, tmp_path: Path, json_too: list[str]
+) -> None:
+    ok("commit", "-q", "--user", SAID)
+    (tmp_path / ".trace/tmp").mkdir(exist_ok=True)
+    name = f"tmp/object-{os.getppid()}-0123456789ab"
+    (tmp_path / ".trace" / name).write_text(SAID)
+    done = repository("purge", "--match", SECRET, "--yes", *json_too)
+    assert done.code == 7
+    why = f"process {os.getppid()} may be writing it"
+    if json_too:
+        assert json.loads(done.out)["left"] == [[name, why]]
+    else:
+        assert f"left: {name}: {why}" in done.lines
+    (tmp_path / ".trace" / name).rename(tmp_path / ".trace/tmp/object-999999999-0123456789ab")
+    assert repository("purge", "--again", "--match", SECRET, "--yes", *json_too).code == 0
+
+
+@pytest.mark.parametrize("json_too", [[], ["--json"]])
+def test_a_pack_that_cannot_be_rewritten_is_told(
+    ok: Run, repository: Trace, tmp_path: Path, json_too: list[str]
+) -> None:
+    ok("commit", "-q", "--user", SAID)
+    ok("seal", "-q")
+    ok("commit", "-q", "--user", "nothing of interest")
+    (pack,) = (tmp_path / ".trace/objects/pack").glob("*.pack")
+    ok("status")
+    flip(pack, pack.stat().st_size // 2)
+    done = repository("purge", OID, "--yes", *json_too)
+    assert done.code == 7
+    if json_too:
+        assert json.loads(done.out)["damaged"] == [pack.stem]
+    else:
+        assert f"left: pack {pack.stem} is corrupt; see `trace fsck`" in done.lines
 
 
 def test_a_text_on_the_command_line_is_warned_of(ok: Run) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.command_line import Outcome, Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
+from trace_store.base.environment import Environment
 from trace_store.context.faults import PROVIDERS
-from trace_store.environment import Environment
 
 BROKEN = json.dumps(
     [

@@ -12,7 +12,7 @@ import pytest
 from tests.llm.conftest import KEY, serving
 from tests.llm.support.fault_server import Connection, FaultServer, Reply, answer, said
 from tests.support.command_line import Outcome, Run, Trace
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 
 __all__ = ["serving"]
 

@@ -13,7 +13,7 @@ from trace_cli.porcelain.demo import SAMPLE
 from trace_store.exporters import session as export_session
 from trace_store.exporters.contract import ExportSession
 from trace_store.sessions import listing
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 PROMPT = "The word counts are wrong"
 

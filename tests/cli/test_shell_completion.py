@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Trace
-from trace_cli.porcelain.completion import branches, refs, revisions
+from trace_cli.porcelain.completion import (
+    branches,
+    commands,
+    commits,
+    refs,
+    revisions,
+    roles,
+    secret_modes,
+    sessions,
+    settings,
+)
+from trace_cli.porcelain.demo import SAMPLE
 
 SETUP = {
     "bash": 'eval "$(trace completion bash)"; COMP_WORDS=({words} ""); COMP_CWORD={count}; '
@@ -119,3 +130,47 @@ def test_names_that_a_shell_would_obey_are_not_completed(
     monkeypatch.chdir(tmp_path)
     assert revisions("a") == branches("a") == ["a-b/c.d_e"]
     assert refs("refs/heads/a") == ["refs/heads/a-b/c.d_e"]
+
+
+def test_ids_of_sessions_and_commits_are_completed_once_begun(
+    repository: Trace, tmp_path: Path
+) -> None:
+    (tmp_path / "session.jsonl").write_bytes(Path(SAMPLE).read_bytes())
+    assert repository("import", "session.jsonl", "-q").code == 0
+    assert repository("branch", "idea", "-q").code == 0
+    head = repository("rev-parse", "HEAD").text.strip()
+    session = "89c670d1-13e6-5e56-a540-26baed822c05"
+    assert sessions("89c") == [session]
+    assert sessions("") == [session, "idea", f"sessions/claude-code/{session}"]
+    assert revisions("89c") == [session]
+    assert revisions(head[:5]) == commits(head[:5]) == [head[:12]]
+    assert commits(head[:30]) == [head[:30]]
+    assert commits(head[:3]) == []  # as few digits name nothing
+    part = repository("ls-parts", "--format", "%(objectname)").lines
+    assert commits(part[0][:6]) == []  # not a commit
+    assert session not in revisions("")  # a key press lists names, not all ids
+    assert repository("show", "--json", *commits(head[:5])).code == 0
+
+
+def test_settings_and_other_fixed_names_are_completed() -> None:
+    assert settings("trash_") == ["trash_count", "trash_keep", "trash_retention", "trash_size"]
+    assert settings("user") == ["user.name"]
+    assert "model.url" in settings("model.")
+    assert "bundle" in commands("bu")
+    assert commands("json") == ["json"]
+    assert roles("as") == ["assistant"]
+    assert secret_modes("r") == ["redact"]
+
+
+def test_every_command_completes_the_settings_it_takes(environment: dict[str, str]) -> None:
+    for line, name in (("trace config tok", "tokenizer"), ("trace help check", "checkpoint")):
+        words = line.split()
+        shell = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+        done = subprocess.run(
+            ["trace"],
+            env={**environment, **shell, "_TRACE_COMPLETE": "complete_bash"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert name in done.stdout.split(), done.stderr

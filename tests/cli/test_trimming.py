@@ -11,6 +11,8 @@ from tests.compression.support.agent_session import agent_session
 from tests.support.command_line import Run
 from trace_store import Repo
 
+PARTIAL = ["trim", "--to", "10", "--partial"]
+
 
 @pytest.fixture
 def session(trace: Run, ok: Run, tmp_path: Path) -> None:
@@ -36,6 +38,25 @@ def test_a_trim_is_one_commit_and_undone(ok: Run) -> None:
     assert "half" in ok("log", "-n", "1").out.decode()
     ok("undo")
     assert ok("compile").out == before
+
+
+@pytest.mark.usefixtures("session")
+@pytest.mark.parametrize("words", [["trim", "--percent", "50"], PARTIAL, ["dedupe"]])
+def test_the_tokens_before_and_after_are_those_of_the_context(ok: Run, words: list[str]) -> None:
+    def tokens() -> int:
+        return int(json.loads(ok("compile", "--table", "--json").out)["token_count"])
+
+    before = tokens()
+    planned = json.loads(ok(*words[:3], "--dry-run", "--json").out) if words != PARTIAL else None
+    found = json.loads(ok(*words, "--json").out)
+    after = tokens()
+    assert (found["before"], found["after"]) == (before, after)
+    assert planned is None or (planned["before"], planned["after"]) == (before, after)
+    ok("undo")
+    said = ok(*words).lines
+    assert said[-2].split() == ["resulting", "context", f"{after:,}"]
+    share = f"{(before - after) / before:.1%}"
+    assert f" {before:,} to {after:,} tokens: {share} of the messages saved" in said[-1]
 
 
 @pytest.mark.usefixtures("session")

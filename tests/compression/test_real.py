@@ -6,21 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.compression.test_compress import Script
+from benchmarks.lost_lines import LONG as LONG_BRANCH
+from benchmarks.lost_lines import measure
+from tests.compression.test_compress import Script, verbs
 from tests.importers.support.transcripts import each_chosen_file
 from tests.support.valid_requests import assert_valid_requests
-from trace_store import errors
-from trace_store.compression.compress import compress, parse_target
-from trace_store.compression.summaries import report
+from trace_store import Repo, errors
+from trace_store.compression.trim import DEDUPLICATION
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import seen_of_entry
 from trace_store.context.snapshots import fold_of
-from trace_store.history.commit import new_draft, write
+from trace_store.history.commit import write
+from trace_store.history.draft import Draft
 from trace_store.history.undo import undo
 from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.address import Address
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 LONG = 5_000
 """Minimum tokens of a long transcript."""
@@ -30,7 +33,7 @@ LONG = 5_000
 @pytest.mark.parametrize("kind", ["extractive", "model"])
 def test_every_long_transcript(path: Path, kind: str) -> None:
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     names = [name for name, _ in store.refs.iterate("refs/heads/sessions/")]
     sizes = {name: message_tokens(store, name) for name in names}
     name = max(names, key=lambda each: sizes[each], default="")
@@ -41,20 +44,20 @@ def test_every_long_transcript(path: Path, kind: str) -> None:
     model = Script("The work goes on.") if kind == "model" else None
     branch = store.on(name)
     for share in ("50%", "10%"):
-        target = parse_target(branch, share)
+        target = verbs(branch).target(share)
         try:
-            done = compress(branch, to=target, author="A", model=model, force=True)
+            done = verbs(branch).compress(to=target, model=model, force=True)
         except errors.BudgetError as error:  # the minimum in the error must be reachable
             target = error.needed  # type: ignore[assignment]
-            done = compress(branch, to=target, author="A", model=model, force=True)
+            done = verbs(branch).compress(to=target, model=model, force=True)
         except errors.InvalidInputError:  # everything is instructions, pinned, or short
             continue
         now = ContextCompiler(store).compile(name)
         assert now.token_count == done.after <= target
         assert_valid_requests(list(now.messages), now.tools)
         assert seen_of(store, name, pinned) == pinned
-        assert report(branch)
-        undo(store, author="A")
+        assert verbs(branch).report()
+        undo(Writer(store, author="A"))
         assert ContextCompiler(store).compile(name).prefix_hash == before.prefix_hash
     assert not [finding for finding in fsck(store) if finding.severity == "error"]
 
@@ -78,10 +81,23 @@ def pin_some(store: Store, name: str) -> dict[Address, bytes]:
     chosen = [context.messages[place].address for place in places]
     if not chosen:
         return {}
-    draft = new_draft(store)
+    draft = Draft(Writer(store, author="A").on(name))
     draft.annotate(chosen, priority="pinned")
-    write(store, draft, author="A", branch=name)
+    write(draft)
     tip = store.refs.read(name)
     assert tip is not None
     units = fold_of(store, tip).units(chosen)
     return seen_of(store, name, dict.fromkeys(units, b""))
+
+
+@pytest.mark.parametrize("path", each_chosen_file(longest=True))
+def test_what_dedupe_takes_stands_elsewhere_or_is_listed(path: Path) -> None:
+    with Repo.memory() as repo:
+        import_paths(Writer(repo.store), [str(path)])
+        names = [each.name for each in repo.branches.list()]
+        name = max(names, key=lambda each: len(repo.compile(each)), default="")
+        if not name or len(repo.compile(name)) < LONG_BRANCH:
+            pytest.skip("not long")
+        repo.branches.switch(name)
+        lost, _, older = measure(repo, DEDUPLICATION, None)
+        assert sum(lost.values()) <= older

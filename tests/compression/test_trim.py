@@ -10,12 +10,13 @@ import pytest
 
 from tests.compression.support.agent_session import LONG, agent_session, call
 from tests.importers.support.transcripts import each_chosen_file
-from trace_store import Message, Repo, ToolResult
-from trace_store.compression.compress import parse_target
-from trace_store.compression.trim import DEDUPLICATION, TrimResult, trim
+from tests.support.pictures import png
+from trace_store import Image, Message, Repo, ToolResult
+from trace_store.compression.cuts import shortened
 from trace_store.errors import BudgetError, InvalidInputError, UnbornBranchError
 from trace_store.importers.import_file import import_paths
 from trace_store.providers.rendering import FAULTS
+from trace_store.writer import Writer
 
 PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
 LONGEST = 20_000
@@ -26,10 +27,6 @@ def repo() -> Iterator[Repo]:
     with Repo.memory() as made:
         agent_session(made)
         yield made
-
-
-def trimmed(repo: Repo, target: int | None, range: str = "", **options: object) -> TrimResult:
-    return trim(repo.store, range, to=target, author="ada", **options)  # type: ignore[arg-type]
 
 
 def half(repo: Repo) -> int:
@@ -64,7 +61,7 @@ def outputs(repo: Repo) -> dict[str, str]:
 @pytest.mark.parametrize("percent", [75, 50, 25])
 def test_the_target_is_met_and_undone(repo: Repo, percent: int) -> None:
     before = repo.compile()
-    result = trimmed(repo, before.token_count * percent // 100)
+    result = repo.compression.trim(before.token_count * percent // 100)
     after = repo.compile()
     assert result.met
     assert after.token_count == result.after <= before.token_count * percent // 100
@@ -78,14 +75,14 @@ def test_what_the_user_said_and_what_is_pinned_stays(repo: Repo) -> None:
     repo.annotate(pinned, priority="pinned")
     said = [m.text for m in repo.compile().messages if m.role in ("user", "system")]
     kept = repo.compile().messages[7].parts
-    trimmed(repo, 3_000)
+    repo.compression.trim(3_000)
     after = repo.compile().messages
     assert [text for text in said if text not in [m.text for m in after]] == []
     assert next(m for m in after if m.address == pinned).parts == kept
 
 
 def test_a_file_that_was_read_again_points_to_the_newest_read(repo: Repo) -> None:
-    trimmed(repo, None, steps=DEDUPLICATION)
+    repo.compression.dedupe()
     newest = next(m for m in repo.compile().messages if _answers(m.parts, "call_90"))
     found = outputs(repo)
     assert found["call_1"] == f"[parser.py was read again in {newest.address.short(8)}]"
@@ -99,7 +96,7 @@ def _answers(parts: object, call: str) -> bool:
 
 
 def test_one_of_two_results_in_a_message_is_shortened(repo: Repo) -> None:
-    trimmed(repo, repo.compile().token_count - 2_500)
+    repo.compression.trim(repo.compile().token_count - 2_500)
     found = outputs(repo)
     assert found["call_3"].startswith("ImportError: no module named lexer")
     assert "exit code 2" in found["call_3"].lower()
@@ -108,33 +105,33 @@ def test_one_of_two_results_in_a_message_is_shortened(repo: Repo) -> None:
 
 def test_the_newest_messages_stay_whole(repo: Repo) -> None:
     last = [m.text for m in repo.compile().messages[-3:]]
-    trimmed(repo, half(repo))
+    repo.compression.trim(half(repo))
     assert [m.text for m in repo.compile().messages[-3:]] == last
 
 
 def test_kept_turns_stay_whole_however_large(repo: Repo) -> None:
     with pytest.raises(BudgetError):
-        trimmed(repo, half(repo), keep_last=3)
-    assert trimmed(repo, half(repo), keep_last=1).met
+        repo.compression.trim(half(repo), keep_last=3)
+    assert repo.compression.trim(half(repo), keep_last=1).met
 
 
 def test_a_target_that_cannot_be_met_writes_nothing_and_says_what_can(repo: Repo) -> None:
     tip = repo.resolve("HEAD")
     with pytest.raises(BudgetError, match="smallest possible") as refused:
-        trimmed(repo, 10)
+        repo.compression.trim(10)
     assert repo.resolve("HEAD") == tip
     smallest = refused.value.needed
-    planned = trimmed(repo, 10, dry_run=True)
+    planned = repo.compression.trim(10, dry_run=True)
     assert planned.after == smallest
     assert {"messages of the user", "newest messages"} <= set(planned.stays)
-    assert trimmed(repo, int(smallest)).met
+    assert repo.compression.trim(int(smallest)).met
 
 
 def test_only_the_range_changes(repo: Repo) -> None:
     messages = repo.compile().messages
     start, end = messages[12].address, messages[20].address
     before = {m.address: m.parts for m in messages}
-    trimmed(repo, 10, f"{start}..{end}", partial=True)
+    repo.compression.trim(10, f"{start}..{end}", partial=True)
     changed = [a for a, parts in before.items() if _parts_of(repo, a) != parts]
     assert changed
     places = [m.address for m in messages]
@@ -148,12 +145,12 @@ def _parts_of(repo: Repo, address: object) -> object:
 def test_an_empty_range_is_refused(repo: Repo) -> None:
     messages = repo.compile().messages
     with pytest.raises(InvalidInputError, match="names no message"):
-        trimmed(repo, 10, f"{messages[5].address}..{messages[2].address}")
+        repo.compression.trim(10, f"{messages[5].address}..{messages[2].address}")
 
 
 def test_a_note_names_the_work_and_its_messages_come_back(repo: Repo) -> None:
     before = repo.compile().messages[13]
-    result = trimmed(repo, trimmed(repo, 0, dry_run=True).after)
+    result = repo.compression.trim(repo.compression.trim(0, dry_run=True).after)
     assert before.address in result.replaced
     notes = [m.text for m in repo.compile().messages if m.kind == "summary"]
     assert "ran pytest -q (failed)" in notes[0]
@@ -164,9 +161,9 @@ def test_a_note_names_the_work_and_its_messages_come_back(repo: Repo) -> None:
 
 def test_trimming_again_goes_on_from_what_is_left(repo: Repo) -> None:
     whole = repo.compile()
-    trimmed(repo, whole.token_count // 2)
-    assert trimmed(repo, whole.token_count // 4).met
-    assert not trimmed(repo, whole.token_count // 4).steps
+    repo.compression.trim(whole.token_count // 2)
+    assert repo.compression.trim(whole.token_count // 4).met
+    assert not repo.compression.trim(whole.token_count // 4).steps
     repo.undo()
     repo.undo()
     assert repo.compile().prefix_hash == whole.prefix_hash
@@ -175,7 +172,7 @@ def test_trimming_again_goes_on_from_what_is_left(repo: Repo) -> None:
 def test_an_open_call_stays(repo: Repo) -> None:
     waiting = call(99, "Bash", command="make docs")
     repo.commit([Message("assistant", [waiting])])
-    trimmed(repo, 2_000)
+    repo.compression.trim(2_000)
     assert repo.compile().messages[-1].parts == (waiting,)
 
 
@@ -189,13 +186,13 @@ def test_a_branch_that_is_not_checked_out(repo: Repo) -> None:
 
 def test_an_unborn_branch_has_nothing_to_trim() -> None:
     with Repo.memory() as empty, pytest.raises(UnbornBranchError):
-        trimmed(empty, 10)
+        empty.compression.trim(10)
 
 
 @pytest.mark.parametrize("path", each_chosen_file(longest=True))
 def test_real_sessions_fit_or_the_rest_is_explained(path: Path) -> None:
     with Repo.memory() as repo:
-        import_paths(repo.store, [str(path)])
+        import_paths(Writer(repo.store), [str(path)])
         name = max(
             (each.name for each in repo.branches.list()),
             key=lambda n: len(repo.compile(n)),
@@ -207,8 +204,8 @@ def test_real_sessions_fit_or_the_rest_is_explained(path: Path) -> None:
         before, known = repo.compile(), faults(repo)
         said = [m.text for m in before.messages if m.role == "user" and m.text]
         for percent in (50, 25, 10):
-            target = parse_target(repo.store, f"{percent}%")
-            result = trimmed(repo, target, partial=True)
+            target = repo.compression.target(f"{percent}%")
+            result = repo.compression.trim(target, partial=True)
             after = repo.compile()
             assert result.after == after.token_count
             assert result.met or abs(sum(result.stays.values()) - result.after) <= 2
@@ -227,3 +224,152 @@ def test_a_message_that_is_edited_with_its_own_parts_keeps_its_call() -> None:
         message = repo.compile().messages[2]
         repo.edit(message.address, message.parts)
         assert faults(repo) == []
+
+
+RECENT = "\n".join(f"note {number}: ask {number * 7919 % 101} people" for number in range(40))
+
+
+def change_notes(repo: Repo) -> None:
+    """Append a turn that reads a file of some 400 tokens and then overwrites it."""
+    repo.append("user", "Now the notes, please.")
+    repo.commit([Message("assistant", [call(200, "Read", file_path="src/notes.md")])])
+    repo.commit([Message("tool", [ToolResult("call_200", RECENT)])])
+    newer = RECENT.replace("note 0", "note zero")
+    write = call(201, "Write", file_path="src/notes.md", content=newer)
+    repo.commit([Message("assistant", [write])])
+    repo.commit([Message("tool", [ToolResult("call_201", "ok")])])
+
+
+def test_a_recent_read_stays_whole_though_its_file_was_changed(repo: Repo) -> None:
+    """The model still needs the text for its next change, until the turn is an old one."""
+    change_notes(repo)
+    repo.compression.dedupe()
+    assert outputs(repo)["call_200"] == RECENT
+    assert "superseded" not in {reason for _, reason in repo.compression.trim(8_000).changes}
+    assert outputs(repo)["call_200"] == RECENT
+    for number in range(3):
+        repo.append("user", f"Go on with number {number}.")
+        repo.append("assistant", "word " * 600)
+    repo.compression.dedupe()
+    assert outputs(repo)["call_200"].startswith("[notes.md was written again in ")
+
+
+def test_a_target_that_is_met_exactly_is_met(repo: Repo) -> None:
+    tokens, tip = repo.compile().token_count, repo.resolve("HEAD")
+    result = repo.compression.trim(tokens)
+    assert (result.met, result.steps, result.commit) == (True, (), None)
+    assert (result.before, result.after, repo.resolve("HEAD")) == (tokens, tokens, tip)
+    result = repo.compression.trim(tokens - 1)
+    assert (result.met, result.before) == (True, tokens)
+    assert result.after == repo.compile().token_count < tokens
+    assert result.before - result.after == sum(step.tokens for step in result.steps)
+
+
+def test_a_dry_run_knows_what_the_trim_will_leave(repo: Repo) -> None:
+    for percent in (80, 40):
+        target = repo.compile().token_count * percent // 100
+        planned = repo.compression.trim(target, dry_run=True)
+        done = repo.compression.trim(target)
+        assert (planned.before, planned.after, planned.steps) == (
+            done.before,
+            done.after,
+            done.steps,
+        )
+        assert done.after == repo.compile().token_count
+
+
+@pytest.mark.parametrize("tokens", [60, 200])
+def test_what_is_left_of_an_output_is_whole_lines(tokens: int) -> None:
+    lines = LONG.splitlines()
+    head: list[str] = []
+    tail: list[str] = []
+    said = ""
+    for line in shortened(LONG, tokens, "abc.0", "exit code 3").splitlines():
+        if line.startswith("["):
+            said = line
+        else:
+            (tail if said else head).append(line)
+    assert head == lines[: len(head)]
+    assert tail == lines[len(lines) - len(tail) :]
+    assert len(head) > len(tail) > 0
+    gone = len(lines) - len(head) - len(tail)
+    assert said == f"[{gone} lines removed, exit code 3: trace expand abc.0]"
+    assert 3 * tokens < len("\n".join(head + tail)) <= 4 * tokens
+
+
+def test_a_short_output_stays_as_it_is() -> None:
+    assert shortened("x" * (4 * 50 + 160), 50, "abc.0") == ""
+    assert shortened("x" * (4 * 50 + 161), 50, "abc.0").count("x") == 4 * 50 + 1
+    assert shortened(LONG, 0, "abc.0") == "[120 lines removed: trace expand abc.0]"
+
+
+def test_only_the_last_to_do_list_is_protected(repo: Repo) -> None:
+    for number, text in ((300, "first list " * 90), (301, "second list " * 90)):
+        repo.commit([Message("assistant", [call(number, "TodoWrite", todos=[{"content": text}])])])
+        repo.commit([Message("tool", [ToolResult(f"call_{number}", "ok")])])
+    for number in range(3):
+        repo.append("user", f"Go on with number {number}.")
+        repo.append("assistant", "word " * 1_100)
+    repo.compression.trim(10, partial=True)
+    left = texts(repo)
+    assert "second list " * 90 in left
+    assert "first list " * 90 not in left
+
+
+def test_pictures_and_blanks_of_the_user_are_no_turns(repo: Repo) -> None:
+    """Only what has words is: the last two turns are those before the picture and the blanks."""
+    repo.append("user", [Image("image/png", png(8, 8))])
+    repo.append("user", "   ")
+    kept = [m.address for m in repo.compile().messages if m.role == "user"][-4:]
+    result = repo.compression.trim(half(repo), keep_last=1)
+    assert result.met
+    shown = [message.address for message in repo.compile().messages]
+    assert kept[1] in shown
+    assert shown.index(kept[1]) == len(shown) - 4
+
+
+def test_the_newest_messages_fill_half_of_what_is_not_fixed() -> None:
+    """One fixed context: 40 answers of the same size, a short prompt before each, all in two turns of the user."""
+    with Repo.memory() as repo:
+        repo.append("user", "Tell a long story.")
+        for number in range(40):
+            repo.append("assistant", f"Part {number}. " + "word " * 200)
+        sizes = [total for total, _ in repo.compile().message_tokens()]
+        tokens = repo.compile().token_count
+        target = tokens * 6 // 10
+        fixed = tokens - sum(sizes) + sizes[0]
+        wanted = (target - fixed) // 2 // sizes[-1]
+        before = [message.text for message in repo.compile().messages]
+        repo.compression.trim(target)
+        after = [message.text for message in repo.compile().messages]
+        whole = 0
+        while before[-1 - whole] == after[-1 - whole]:
+            whole += 1
+        assert whole >= wanted
+        tail = repo.compression.trim(10, partial=True, dry_run=True).stays["newest messages"]
+        assert tail == sum(sizes[-(1_000 // sizes[-1]) :])
+
+
+def test_an_answer_that_is_cut_says_by_how_much() -> None:
+    first, rest = "The import is wrong.", "\n\n" + "More about it. " * 80
+    with Repo.memory() as repo:
+        for number in range(4):
+            repo.append("user", f"Question {number}?")
+            repo.append("assistant", first + rest)
+        repo.compression.trim(1, partial=True)
+        cut = repo.compile().messages[1]
+        said = f"[{len(rest):,} characters removed: trace expand {cut.address.short(8)}]"
+        assert cut.text == f"{first}\n{said}"
+
+
+def test_a_note_counts_what_it_replaces() -> None:
+    with Repo.memory() as repo:
+        for number in range(4):
+            repo.append("user", f"Question {number}?")
+            for _ in range(1 + number % 2):
+                repo.append("assistant", "word " * 300)
+            repo.append("assistant", f"Answer {number}.")
+        repo.compression.trim(1, partial=True)
+        shown = [m.text for m in repo.compile().messages]
+    assert shown[1].startswith("[1 message removed. trace expand ")
+    assert shown[4].startswith("[2 messages removed. trace expand ")

@@ -11,7 +11,8 @@ from tests.store.support.histories import move, put
 from tests.support.files import flip
 from tests.support.pictures import PNG as PNG_BYTES
 from trace_store import Environment, FixedClock, Image, Message, Reasoning, Repo, Text, ToolCall
-from trace_store.column_file import DiskColumn
+from trace_store.base.frozen import replace
+from trace_store.base.ident import format_time
 from trace_store.context.compile_index import (
     END,
     HEADER_BYTES,
@@ -24,6 +25,7 @@ from trace_store.context.tokens.models import REPLY_TOKENS
 from trace_store.context.tokens.overhead import MESSAGE_TOKENS
 from trace_store.context.tokens.tokenizer import CallableTokenizer, get_tokenizer
 from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.disk.column_file import DiskColumn
 from trace_store.errors import (
     InvalidInputError,
     InvalidMessageError,
@@ -32,11 +34,11 @@ from trace_store.errors import (
     UnbornBranchError,
     UnsupportedFormatError,
 )
-from trace_store.frozen import replace
 from trace_store.history import commit as writing
-from trace_store.ident import format_time
 from trace_store.maintenance.fsck import check_indexes
 from trace_store.objects.commit import Commit, Operation
+from trace_store.providers.validity import NOT_RECORDED
+from trace_store.writer import Writer
 
 ADA = Environment(author="ada")
 
@@ -165,7 +167,7 @@ def test_broken_pairs_are_repaired_or_refused(repo: Repo) -> None:
     repo.append("user", "and?")
     rendered = repo.compile().render("openai")
     assert [repair.code for repair in rendered.repairs] == ["orphan-call"]
-    assert "tool_calls" not in str(rendered.request)
+    assert NOT_RECORDED in str(rendered.request)
     with pytest.raises(RenderError) as caught:
         repo.compile().render("openai", strict=True)
     assert caught.value.address == call.addresses[0]
@@ -271,7 +273,7 @@ def test_a_damaged_record_is_not_copied_on(repo: Repo, how: str) -> None:
         move(repo.store, "refs/heads/side", repo.resolve("HEAD"))
     else:
         path.write_bytes(path.read_bytes() + b"cut off")
-    writing.commit(repo.store, [Message("user", "s")], author="ada", branch=branch)
+    writing.commit(Writer(repo.store, author="ada").on(branch), [Message("user", "s")])
     with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
         assert again.contexts.verify(branch).matches
         assert texts(again.compile(branch)) == ["a", "b", "c", "s"]
@@ -282,7 +284,7 @@ def test_an_index_of_another_branch_is_taken_over(repo: Repo) -> None:
         repo.append("user", text)
     repo.compile()
     move(repo.store, "refs/heads/side", repo.resolve("HEAD"))
-    writing.commit(repo.store, [Message("user", "s")], author="ada", branch="side")
+    writing.commit(Writer(repo.store, author="ada").on("side"), [Message("user", "s")])
     assert texts(repo.compile("side")) == ["a", "b", "c", "s"]
     assert texts(repo.compile("side~2")) == ["a", "b"]
     assert repo.contexts.verify("side").matches

@@ -11,6 +11,7 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.history import commit
 from trace_store.maintenance.seal import seal
 from trace_store.testing.disks import RecordingDisk
+from trace_store.writer import Writer
 
 SHORT, LONG = 100, 20_000
 
@@ -19,9 +20,9 @@ def grow(store: Store, count: int) -> None:
     """Append until the branch has so many messages, many to a commit except the last hundred."""
     messages = [Message("user", f"message {i}") for i in range(count - 100)]
     for start in range(0, len(messages), 1000):
-        commit.commit(store, messages[start : start + 1000], author="ada")
+        commit.commit(Writer(store, author="ada"), messages[start : start + 1000])
     for i in range(100):
-        commit.commit(store, [Message("assistant", f"turn {i}")], author="ada")
+        commit.commit(Writer(store, author="ada"), [Message("assistant", f"turn {i}")])
 
 
 def cost_of_a_turn(folder: Path, count: int, *, sealed: bool, cold: bool) -> dict[str, int]:
@@ -40,11 +41,11 @@ def cost_of_a_turn(folder: Path, count: int, *, sealed: bool, cold: bool) -> dic
         store = Store.open(store.layout.root, clock=FixedClock(), durability="fast", disk=disk)
         contexts = ContextCompiler(store)
     elif sealed:
-        commit.commit(store, [Message("user", "first after the seal")], author="ada")
+        commit.commit(Writer(store, author="ada"), [Message("user", "first after the seal")])
         contexts.compile().token_count  # noqa: B018
         count += 1
     disk.reset()
-    result = commit.commit(store, [Message("user", "one more turn")], author="ada")
+    result = commit.commit(Writer(store, author="ada"), [Message("user", "one more turn")])
     context = contexts.compile()
     assert len(context) == count + 1
     assert context.commit == result.oid

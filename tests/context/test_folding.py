@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.support.changes import begin, long_histories, write_changes
 from tests.support.examples import examples
 from trace_store import Message, Repo, ToolCall, ToolResult
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.context.calls import Calls, HistoryCalls, link_operations
 from trace_store.context.content import message_at, version_at
 from trace_store.context.fold import Fold, fold
@@ -21,7 +22,6 @@ from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit, Operation, read_commit
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import store_message
-from trace_store.oid import ObjectId, hash_object
 
 
 class Line:
@@ -35,7 +35,8 @@ class Line:
         self._put = ObjectCollector().put
 
     def commit(self, *operations: Operation, parents: Sequence[ObjectId] = ()) -> ObjectId:
-        calls = Calls(HistoryCalls(self.tip, self.commits.__getitem__))
+        read = self.commits.__getitem__
+        calls = Calls(HistoryCalls(self.tip, read, lambda oid: fold(oid, read)))
         before = [] if self.tip is None else [self.tip]
         made = Commit([*before, *parents], "ada", 1, link_operations(operations, calls))
         self.tip = hash_object(made.encode())

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.files import flip
-from trace_store import FixedClock, Message, Repo, history, merge
+from trace_store import FixedClock, Message, Repo, merge
 from trace_store.context.compiler import ContextCompiler
 from trace_store.maintenance.repack import pack
+from trace_store.writer import Writer
 
 LENGTH = 700
 """More commits than a fold takes that is not kept."""
@@ -54,7 +55,7 @@ def repo(built: Path, tmp_path: Path) -> Iterator[Repo]:
 
 
 def begun(repo: Repo, start: str) -> None:
-    history.switch.begin_branch(repo.store, "idea", start, author="ada")
+    repo.branches.switch("idea", create=True, start=start)
 
 
 def begun_and_gone_on(repo: Repo) -> None:
@@ -76,13 +77,13 @@ def edited_after_appends(repo: Repo) -> None:
 
 def rebased(repo: Repo) -> None:
     begun_and_gone_on(repo)
-    merge.rebase.rebase(repo.store, "main", author="ada")
+    merge.rebase.rebase(Writer(repo.store, author="ada"), "main")
 
 
 def merged(repo: Repo) -> None:
     begun_and_gone_on(repo)
-    history.switch.begin_branch(repo.store, "both", "main", author="ada")
-    merge.merge.merge(repo.store, "idea", author="ada")
+    repo.branches.switch("both", create=True, start="main")
+    merge.merge.merge(Writer(repo.store, author="ada"), "idea")
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,10 @@ from trace_store.context import bulk_read
 from trace_store.context.compiled import CompiledContext, CompiledMessage
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.history import commit
+from trace_store.history.draft import Draft
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import load_message, part_blobs
+from trace_store.writer import Writer
 
 
 def slowly(context: CompiledContext, message: CompiledMessage) -> Message:
@@ -52,9 +54,9 @@ def test_messages_that_are_walked_are_those_that_are_picked(
             if change == "usage":
                 repo.record_usage({"input_tokens": 1, "output_tokens": number})
             elif change == "edit":
-                draft = commit.new_draft(repo.store)
+                draft = Draft(Writer(repo.store, author="ada"))
                 draft.edit(target, [Text(f"edited {number}")], force=True)
-                commit.write(repo.store, draft, author="ada")
+                commit.write(draft)
             elif change == "pin":
                 repo.annotate(target, priority="pinned")
             else:
@@ -160,11 +162,11 @@ def test_content_that_is_no_text_is_told_of_its_message_alone() -> None:
     with Repo.memory() as repo:
         for text in ("a", "b", "c"):
             repo.append("user", text)
-        draft = commit.new_draft(repo.store)
+        draft = Draft(Writer(repo.store, author="ada"))
         draft.append("user", "d")
         stored = draft.operations[0].fields["messages"][0]
-        stored["parts"][0]["blob"] = draft._gathering.put(b"\xff\xfe")
-        commit.write(repo.store, draft, author="ada")
+        stored["parts"][0]["blob"] = draft.change.put(b"\xff\xfe")
+        commit.write(draft)
         repo.append("user", "e")
         read = []
         for message in repo.compile().messages:

@@ -16,12 +16,17 @@ from tests.support.examples import examples
 from tests.support.message_strategies import contexts
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.faults import CODES, PROVIDERS
-from trace_store.context.repair import NOT_RECORDED, NOTHING_LEFT, RepairedContext, repair_context
+from trace_store.context.repair_steps import (
+    NOTHING_LEFT,
+    RepairedContext,
+    repair_context,
+)
 from trace_store.errors import InvalidInputError
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.media import BEGINNING
 from trace_store.providers.rendering import FAULTS, render
+from trace_store.providers.validity import NOT_RECORDED
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAUDE = "claude-opus-4-6"

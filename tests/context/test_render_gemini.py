@@ -226,8 +226,9 @@ def test_reasoning_that_nobody_may_read_is_left_out_and_listed(
 def test_a_signature_goes_with_what_it_signs() -> None:
     parts = [Reasoning("", "CiQB"), ToolCall("open", "Bash", "{}"), Text("So.")]
     found = rendered(USER, Message("assistant", parts, model=GEMINI))
-    assert found.request["contents"][1:] == [model("So.")]
-    assert [r.code for r in found.repairs] == ["orphan-call", "reasoning-left-out"]
+    call, said = found.request["contents"][1]["parts"]
+    assert (call["thoughtSignature"], said) == ("CiQB", {"text": "So."})
+    assert [r.code for r in found.repairs] == ["orphan-call"]
     foreign = Opaque("openai", b'{"type":"refusal","refusal":"no"}')
     found = rendered(USER, Message("assistant", [Reasoning("", "CiQB"), foreign], model=GEMINI))
     assert found.request["contents"] == [user("Go on.")]

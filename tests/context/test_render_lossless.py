@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from tests.support.examples import examples
 from tests.support.message_strategies import contexts, tools
 from tests.support.pictures import PNG as PNG_BYTES
+from trace_store.base.oid import hash_object
 from trace_store.errors import InvalidInputError, InvalidMessageError
 from trace_store.objects.address import Address
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import hash_object
 from trace_store.providers import FORMATS
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.lossless import parse

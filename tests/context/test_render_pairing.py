@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from tests.support.valid_requests import assert_valid_requests
+from trace_store.base.oid import hash_object
+from trace_store.context.repair_steps import repair_context
 from trace_store.errors import RenderError
 from trace_store.objects.address import Address
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Part, Text, ToolCall, ToolResult
-from trace_store.oid import hash_object
 from trace_store.providers.rendering import render
-from trace_store.providers.validity import pair
+from trace_store.providers.validity import NOT_RECORDED, pair
 
 
 def asked(*ids: str, text: str = "") -> Message:
@@ -61,16 +62,37 @@ def test_a_sound_context_is_not_repaired() -> None:
     assert outline(messages)[2:5] == ["assistant +a +b", "tool out of a =a", "tool out of b =b"]
 
 
-def test_c17_a_result_taken_out_takes_its_call_along() -> None:
-    """C17: skipping or removing one of the two never separates them."""
+NOTE = f"[tool error]\n{NOT_RECORDED}"
+
+
+def test_a_call_without_a_result_stays_visible() -> None:
     messages = [user(), asked("a", "b", text="Both."), answered("a"), user()]
     assert outline(messages) == [
         "user Go on.",
-        "assistant Both. +a",
+        "assistant Both. +a +b",
         "tool out of a =a",
+        f"tool {NOTE} =b",
         "user Go on.",
     ]
     assert codes(messages) == ["orphan-call"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [asked("a"), user("The result: 3")],
+        [asked("a", "b"), answered("b"), user()],
+        [asked("a"), asked("b"), answered("a"), answered("b"), asked("c")],
+        [asked("a", text="one"), user(), asked("a", text="two"), answered("a")],
+    ],
+)
+def test_a_renderer_and_a_repair_treat_a_call_without_a_result_alike(said: list[Message]) -> None:
+    messages = [user(), *said]
+    repaired = repair_context(messages)
+    for name in ("anthropic", "openai", "openai-responses", "gemini"):
+        request = render(name, messages).request
+        assert NOT_RECORDED in str(request) or not repaired.faults
+        assert render(name, repaired.items).request == request
 
 
 def test_c17_a_call_taken_out_takes_its_result_along() -> None:
@@ -79,13 +101,18 @@ def test_c17_a_call_taken_out_takes_its_result_along() -> None:
     assert codes(messages) == ["orphan-result"]
 
 
-def test_a_message_that_only_called_goes_with_its_call() -> None:
-    assert outline([user("one"), asked("a"), user("two")]) == ["user one", "user two"]
+def test_a_message_that_only_called_stays_with_its_call() -> None:
+    assert outline([user("one"), asked("a"), user("two")]) == [
+        "user one",
+        "assistant +a",
+        f"tool {NOTE} =a",
+        "user two",
+    ]
 
 
-def test_a_call_that_still_waits_appears_with_its_result() -> None:
+def test_a_call_that_still_waits_gets_its_result_in_place_of_the_note() -> None:
     waiting = [user(), asked("a", text="Let me see.")]
-    assert outline(waiting) == ["user Go on.", "assistant Let me see."]
+    assert outline(waiting) == ["user Go on.", "assistant Let me see. +a", f"tool {NOTE} =a"]
     assert outline([*waiting, answered("a")]) == [
         "user Go on.",
         "assistant Let me see. +a",
@@ -133,10 +160,11 @@ def test_an_id_used_again_is_paired_with_the_newest_call() -> None:
 def test_an_interrupted_call_made_again_is_understood() -> None:
     messages = [asked("a", text="one"), user(), asked("a", text="two"), answered("a")]
     assert outline(messages) == [
-        "assistant one",
+        "assistant one +a",
+        f"tool {NOTE} =a",
         "user Go on.",
-        "assistant two +a",
-        "tool out of a =a",
+        "assistant two +a-2",
+        "tool out of a =a-2",
     ]
 
 
@@ -208,7 +236,8 @@ def test_a_ghost_is_no_fault() -> None:
     messages = [user(), asked("a", "b"), ghost, answered("b")]
     assert outline(messages) == [
         "user Go on.",
-        "assistant +b",
+        "assistant +a +b",
+        f"tool {NOTE} =a",
         "tool out of b =b",
         "user [taken out]",
     ]

@@ -14,8 +14,10 @@ from trace_store import Message, Repo, Text
 from trace_store.context import bulk_read, compile_index
 from trace_store.errors import CorruptObjectError
 from trace_store.history import commit
+from trace_store.history.draft import Draft
 from trace_store.objects.codec import LIST, MAXIMUM_BLOB_BYTES, decode, encode_blob, links
 from trace_store.objects.message import part_blobs
+from trace_store.writer import Writer
 
 
 def expected(repo: Repo) -> list[bytes]:
@@ -51,9 +53,9 @@ def test_it_holds_each_object_in_order(
         for change, number in changed if addresses else ():
             target = addresses[number % len(addresses)]
             if change == "edit":
-                draft = commit.new_draft(repo.store)
+                draft = Draft(Writer(repo.store, author="ada"))
                 draft.edit(target, [Text(f"edited {number}")], force=True)
-                commit.write(repo.store, draft, author="ada")
+                commit.write(draft)
             else:
                 repo.remove(target, ghost=change == "ghost")
         stream = b"".join(repo.compile().objects())

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from trace_store.context.tokens.overhead import TokenMemo
+from trace_store.disk.files import Disk
 from trace_store.errors import StorageError
-from trace_store.files import Disk
 
 RECORD = 40
 
@@ -271,7 +271,7 @@ def test_a_file_deleted_meanwhile_is_made_again(path: Path) -> None:
 APPENDER = """
 import sys
 from trace_store.context.tokens.overhead import TokenMemo
-from trace_store.files import Disk
+from trace_store.disk.files import Disk
 path, first = sys.argv[1], int(sys.argv[2])
 memo = TokenMemo("o200k_base", Disk(), path)
 for number in range(first, first + 600):

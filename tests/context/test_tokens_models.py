@@ -19,9 +19,14 @@ KNOWN_TO_TIKTOKEN = sorted(
 )
 
 
+def without_media(counting: TokenCounting) -> TokenCounting:
+    """Return how text is counted."""
+    return TokenCounting(counting.encoding, counting.factor, counting.source)
+
+
 @pytest.mark.parametrize(("model", "encoding"), KNOWN_TO_TIKTOKEN)
 def test_models_that_tiktoken_knows_are_exact(model: str, encoding: str) -> None:
-    assert describe(model) == TokenCounting(encoding, 1.0, f"exact:{encoding}")
+    assert without_media(describe(model)) == TokenCounting(encoding, 1.0, f"exact:{encoding}")
     assert describe(model).exact
 
 
@@ -44,7 +49,9 @@ def test_fine_tuned_gpt_4_1_uses_the_encoding_of_its_base() -> None:
     ],
 )
 def test_claude_up_to_4_6(model: str) -> None:
-    assert describe(model) == TokenCounting("o200k_base", 1.25, "estimate:o200k_base*1.25")
+    assert without_media(describe(model)) == TokenCounting(
+        "o200k_base", 1.25, "estimate:o200k_base*1.25"
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +63,9 @@ def test_claude_up_to_4_6(model: str) -> None:
     ],
 )
 def test_claude_from_4_7_on_or_without_a_version(model: str) -> None:
-    assert describe(model) == TokenCounting("o200k_base", 1.7, "estimate:o200k_base*1.7")
+    assert without_media(describe(model)) == TokenCounting(
+        "o200k_base", 1.7, "estimate:o200k_base*1.7"
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +76,7 @@ def test_claude_from_4_7_on_or_without_a_version(model: str) -> None:
     ],
 )
 def test_everything_else_is_an_estimate(model: str) -> None:
-    assert describe(model) == TokenCounting("o200k_base", 1.0, "estimate:o200k_base")
+    assert without_media(describe(model)) == TokenCounting("o200k_base", 1.0, "estimate:o200k_base")
     assert not describe(model).exact
 
 
@@ -85,4 +94,4 @@ def test_counting_by_another_tokenizer_says_so() -> None:
     assert gpt.under(get_tokenizer("cl100k_base")).source == "estimate:cl100k_base"
     assert claude.under(get_tokenizer("cl100k_base")).source == "estimate:cl100k_base*1.7"
     assert gpt.under(get_tokenizer("bytes-3.6")).source == "estimate:bytes-3.6"
-    assert claude.under(words) == TokenCounting("words", 1.0, "custom:words")
+    assert without_media(claude.under(words)) == TokenCounting("words", 1.0, "custom:words")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.context.tokens.models import REPLY_TOKENS
 from trace_store.context.tokens.overhead import (
-    IMAGE_TOKENS,
     MessageTokens,
     TokenMemo,
     count_message,
@@ -21,7 +21,7 @@ from trace_store.context.tokens.tokenizer import ENCODINGS, CallableTokenizer, g
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.message import ROLES, Message, store_message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import ObjectId, hash_object
+from trace_store.providers.media_tokens import CLAUDE
 
 WORDS = CallableTokenizer("words", lambda text: len(text.split()))
 
@@ -85,7 +85,7 @@ def test_what_cannot_be_counted_is_guessed() -> None:
     image = Image("image/png", b"\x89PNG" * 100_000)
     result = ToolResult("a", [Text("a picture"), image])
     counted = count_message(WORDS, Message("user", [result, Image(url="https://example.org/x")]))
-    assert counted == MessageTokens(text=2, framing=8, guessed=2 * IMAGE_TOKENS)
+    assert counted == MessageTokens(text=2, framing=8, media=2 * CLAUDE.image_tokens())
     opaque = Message("assistant", [Opaque("anthropic", b'{"type": "x"} \xff')])
     assert count_message(WORDS, opaque) == MessageTokens(framing=4, guessed=3)
 

@@ -18,7 +18,8 @@ from trace_store.exporters.registry import writer_named
 from trace_store.exporters.session import read_session
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.parts import ToolCall, ToolResult
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 FORMATS = ("atif", "gemini")
 TRANSCRIPTS = os.environ.get("TRACE_TEST_TRANSCRIPTS", "")
@@ -71,6 +72,6 @@ def test_real_sessions_come_back_but_for_what_is_listed(name: str) -> None:
     if not small:
         pytest.skip("there are no transcripts of this size")
     store = Store.memory()
-    report = import_paths(store, [str(path) for path in small])
+    report = import_paths(Writer(store), [str(path) for path in small])
     for branch in (branch for file in report.files for branch in file.branches):
         _check(read_session(store, branch.ref), name)

@@ -18,7 +18,8 @@ from trace_store.exporters.markdown import collapse, line, paragraphs, write
 from trace_store.exporters.markdown import fence as fenced
 from trace_store.exporters.session import read_session
 from trace_store.importers.import_file import import_paths
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 CHARACTERS = st.text(
@@ -169,7 +170,7 @@ def test_a_summary_closes_nothing(content: str) -> None:
 @pytest.mark.parametrize("path", each_real_transcript())
 def test_real_transcripts_in_markdown(path: Path) -> None:
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     for ref, _ in store.refs.iterate("refs/heads/"):
         session = read_session(store, ref)
         check_page(write(session).to_bytes().decode(), len(session.turns))

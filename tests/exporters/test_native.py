@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 
 from tests.importers.support.transcripts import SESSION, Transcript, lively, text
+from tests.support.subjects import transcripts
 from trace_store.errors import (
     AmbiguousRevisionError,
     CorruptObjectError,
     ObjectNotFoundError,
     RevisionNotFoundError,
 )
-from trace_store.exporters.files import find_file, restore_file, source_files
 from trace_store.importers.import_file import import_paths
-from trace_store.store.handle import Store
+from trace_store.sessions.transcripts import source_files
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 NAMES = [
     f"sessions/claude-code/{SESSION}",
@@ -30,13 +32,13 @@ NAMES = [
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     store = Store.memory()
-    import_paths(store, [lively().write(tmp_path)])
+    import_paths(Writer(store), [lively().write(tmp_path)])
     return store
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_session_is_found_by_any_of_its_names(store: Store, name: str) -> None:
-    exported = restore_file(store, find_file(store, name))
+    exported = transcripts(store).export_original(name)
     assert exported.to_bytes() == lively().data
     assert exported.file_name == f"{SESSION}.jsonl"
     assert not exported.losses
@@ -44,16 +46,16 @@ def test_a_session_is_found_by_any_of_its_names(store: Store, name: str) -> None
 
 def test_what_is_not_kept_is_not_found(tmp_path: Path) -> None:
     store = Store.memory()
-    import_paths(store, [lively().write(tmp_path)], source=False)
+    import_paths(Writer(store), [lively().write(tmp_path)], source=False)
     for name in (*NAMES, "absent", ""):
         with pytest.raises(RevisionNotFoundError):
-            find_file(store, name)
+            transcripts(store).original(name)
 
 
 def test_a_session_that_was_added_to_another_branch_has_its_file(tmp_path: Path) -> None:
     store = Store.memory()
-    import_paths(store, [lively().write(tmp_path)], onto="mine")
-    assert restore_file(store, find_file(store, SESSION)).to_bytes() == lively().data
+    import_paths(Writer(store), [lively().write(tmp_path)], onto="mine")
+    assert transcripts(store).export_original(SESSION).to_bytes() == lively().data
 
 
 def test_of_two_versions_each_belongs_to_its_branch(tmp_path: Path, store: Store) -> None:
@@ -61,25 +63,28 @@ def test_of_two_versions_each_belongs_to_its_branch(tmp_path: Path, store: Store
     (tmp_path / "changed").mkdir()
     path = tmp_path / "changed" / f"{SESSION}.jsonl"
     path.write_bytes(changed)
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     branch = f"sessions/claude-code/{SESSION}"
-    assert restore_file(store, find_file(store, branch)).to_bytes() == lively().data
+    assert transcripts(store).export_original(branch).to_bytes() == lively().data
     (copy,) = (ref for ref, _ in store.refs.iterate(f"refs/heads/{branch}/copies/"))
-    assert restore_file(store, find_file(store, copy)).to_bytes() == changed
+    assert transcripts(store).export_original(copy).to_bytes() == changed
     first, second = source_files(store, f"claude-code/{SESSION}")
-    assert {restore_file(store, f).to_bytes() for f in (first, second)} == {lively().data, changed}
-    assert find_file(store, SESSION, file=second.id[:6]) == second
+    assert {transcripts(store).export_original(f).to_bytes() for f in (first, second)} == {
+        lively().data,
+        changed,
+    }
+    assert transcripts(store).original(SESSION, file=second.id[:6]) == second
 
 
 def test_what_two_sessions_begin_with_names_none(tmp_path: Path) -> None:
     store = Store.memory()
     other = SESSION[:-1] + "7"
-    import_paths(store, [lively().write(tmp_path)], onto="mine")
+    import_paths(Writer(store), [lively().write(tmp_path)], onto="mine")
     t = Transcript(other)
     t.user("Hello?")
-    import_paths(store, [t.write(tmp_path, other)], onto="mine")
+    import_paths(Writer(store), [t.write(tmp_path, other)], onto="mine")
     with pytest.raises(AmbiguousRevisionError) as caught:
-        find_file(store, SESSION[:8])
+        transcripts(store).original(SESSION[:8])
     assert caught.value.candidates == [f"claude-code/{SESSION}", f"claude-code/{other}"]
 
 
@@ -87,21 +92,21 @@ def test_a_subagent_has_its_own_file(tmp_path: Path, store: Store) -> None:
     t = Transcript()
     t.user("Look.", isSidechain=True, agentId="a1b2")
     t.assistant("msg_s", text("Looked."), isSidechain=True, agentId="a1b2", stop="end_turn")
-    import_paths(store, [t.write(tmp_path, "agent-a1b2")])
+    import_paths(Writer(store), [t.write(tmp_path, "agent-a1b2")])
     agent = f"sessions/claude-code/{SESSION}/agents/a1b2"
-    exported = restore_file(store, find_file(store, agent))
+    exported = transcripts(store).export_original(agent)
     assert exported.to_bytes() == t.data
     assert exported.file_name == "agent-a1b2.jsonl"
-    assert restore_file(store, find_file(store, SESSION)).to_bytes() == lively().data
+    assert transcripts(store).export_original(SESSION).to_bytes() == lively().data
 
 
 @pytest.mark.parametrize("held", [1 << 20, 10])
 def test_a_damaged_file_is_not_given(
     store: Store, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr("trace_store.exporters.files.HELD_BYTES", held)
-    file = find_file(store, SESSION)
-    assert restore_file(store, file).to_bytes() == lively().data
+    monkeypatch.setattr("trace_store.sessions.transcripts.HELD_BYTES", held)
+    file = transcripts(store).original(SESSION)
+    assert transcripts(store).export_original(file).to_bytes() == lively().data
     read = store.objects.read
 
     def gone(_: object, oid: bytes) -> bytes:
@@ -112,4 +117,4 @@ def test_a_damaged_file_is_not_given(
 
     monkeypatch.setattr(type(store.objects), "read", gone)
     with pytest.raises((ObjectNotFoundError, CorruptObjectError)):
-        restore_file(store, file)
+        transcripts(store).export_original(file)

@@ -10,14 +10,14 @@ import pytest
 
 import trace_store.exporters
 from tests.exporters.support.sessions import MODEL, repository, rich_session
+from trace_store.base.frozen import replace
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import LOSSES, Loss, Losses, file_name
 from trace_store.exporters.registry import FORMS, GROUP, writer_named, writer_names
 from trace_store.exporters.session import read_session
-from trace_store.frozen import replace
 from trace_store.objects.parts import Reasoning
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "exporting.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 PLUGIN = """
 from trace_store.exporters.contract import Exported
 
@@ -95,13 +95,15 @@ def test_losses_have_documented_words() -> None:
                 constants = (n for n in ast.walk(node.args[0]) if isinstance(n, ast.Constant))
                 used |= {n.value for n in constants if isinstance(n.value, str)}
     assert used <= set(LOSSES)
-    section = PAGE.read_text(encoding="utf-8").split("| code |")[1].split("\n## ")[0]
+    page = (DOCS / "json.md").read_text(encoding="utf-8")
+    section = page.split("\n## Codes of losses\n")[1].split("\n## ")[0]
     told = dict(re.findall(r"(?m)^\| `([a-z-]+)` \| (.+) \|$", section))
     assert told == LOSSES
 
 
 def test_the_page_names_every_format() -> None:
-    told = re.findall(r"(?m)^\| `([a-z][a-z-]*)` \| .* \| .* \|$", PAGE.read_text(encoding="utf-8"))
+    page = (DOCS / "exporting.md").read_text(encoding="utf-8")
+    told = re.findall(r"(?m)^\| `([a-z][a-z-]*)` \| .* \| .* \|$", page)
     assert set(told) == set(FORMS)
 
 

@@ -45,7 +45,8 @@ from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import formats
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exporting.md"
 SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"
@@ -92,7 +93,7 @@ def of_file(data: bytes, format: str) -> Iterator[ExportSession]:
 
 def of_path(path: Path) -> Iterator[ExportSession]:
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     return in_store(store)
 
 
@@ -128,7 +129,7 @@ def damaged() -> tuple[ExportSession, ...]:
     found: list[ExportSession] = []
     for damage in DAMAGES:
         store = Store.memory()
-        import_paths(store, ["-"], format="claude-code", stdin=io.BytesIO(damage.data()))
+        import_paths(Writer(store), ["-"], format="claude-code", stdin=io.BytesIO(damage.data()))
         found += in_store(store)
     return tuple(found)
 
@@ -332,9 +333,17 @@ def test_every_word_of_losses_is_of_use() -> None:
 def table() -> str:
     """What each format cannot carry, as the page shows it."""
     missing = {name: lost(name) for name in NAMES}
-    rows = [["", *(f"`{name}`" for name in NAMES)], ["---"] * (len(NAMES) + 1)]
-    rows += [[what, *("lost" if what in missing[n] else "" for n in NAMES)] for what in CASES]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    rows = ["| what | is lost in |", "|---|---|"]
+    for what in CASES:
+        formats_without = [name for name in NAMES if what in missing[name]]
+        formats_with = [name for name in NAMES if what not in missing[name]]
+        mostly = len(formats_without) > len(formats_with)
+        told = ", ".join(f"`{name}`" for name in (formats_with if mostly else formats_without))
+        if mostly:
+            rows.append(f"| {what} | all but {told} |" if told else f"| {what} | all |")
+        else:
+            rows.append(f"| {what} | {told or 'none'} |")
+    return "\n".join(rows)
 
 
 def test_the_page_says_what_each_format_cannot_carry() -> None:

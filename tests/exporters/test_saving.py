@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from trace_store.disk.files import Disk
 from trace_store.errors import AlreadyExistsError, StorageError
 from trace_store.exporters.contract import Exported
 from trace_store.exporters.files import save_file
-from trace_store.files import Disk
 
 EXPORTED = Exported([b"one", b"two"], (), "session.txt")
 

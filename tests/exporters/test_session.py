@@ -16,13 +16,15 @@ from trace_store.exporters.contract import models_of
 from trace_store.exporters.overview import result_turns, tool_calls
 from trace_store.exporters.session import find_branch, read_session
 from trace_store.history import commit
+from trace_store.history.draft import Draft
 from trace_store.importers.import_file import import_paths
 from trace_store.objects import operations
 from trace_store.objects.address import Address
 from trace_store.objects.message import Message
 from trace_store.objects.parts import ToolResult
 from trace_store.repo.repository import Repo
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"
 SESSION = "89c670d1-13e6-5e56-a540-26baed822c05"
@@ -32,7 +34,7 @@ BRANCH = f"refs/heads/sessions/claude-code/{SESSION}"
 @pytest.fixture
 def store() -> Store:
     store = Store.memory()
-    import_paths(store, [str(SAMPLE)])
+    import_paths(Writer(store), [str(SAMPLE)])
     return store
 
 
@@ -82,12 +84,14 @@ def test_several_sessions_that_begin_alike_are_named(store: Store) -> None:
     assert read_session(store, SESSION).ref == BRANCH
 
 
-def test_the_id_of_a_commit_wins_over_the_beginning_of_a_session(store: Store) -> None:
+def test_a_session_wins_over_the_id_of_a_commit_where_a_session_is_meant(store: Store) -> None:
     tip = store.refs.read(BRANCH)
     assert tip is not None
-    move(store, f"refs/heads/sessions/claude-code/{tip.hex()[:12]}-session", BRANCH)
-    assert find_branch(store, tip.hex()[:12]) == ""
-    assert read_session(store, tip.hex()[:12]).ref == ""
+    branch = f"refs/heads/sessions/claude-code/{tip.hex()[:12]}-session"
+    move(store, branch, BRANCH)
+    assert find_branch(store, tip.hex()[:12]) == find_branch(store, f"{tip.hex()[:12]}~1") == branch
+    assert read_session(store, tip.hex()[:12]).ref == branch
+    assert read_session(store, tip.hex()[:16]).ref == ""
 
 
 def test_what_is_no_session_is_refused(store: Store) -> None:
@@ -119,7 +123,7 @@ def test_facts_come_from_the_records(store: Store) -> None:
     raw = SAMPLE.read_bytes()
     assert all(record in raw for turn in session.turns for record in session.records(turn))
     without = Store.memory()
-    import_paths(without, [str(SAMPLE)], source=False)
+    import_paths(Writer(without), [str(SAMPLE)], source=False)
     bare = read_session(without)
     assert not any((bare.facts().cwd, bare.facts().session, bare.records(bare.turns[0])))
 
@@ -130,7 +134,7 @@ def test_the_latest_title_counts(tmp_path: Path) -> None:
     path = tmp_path / "titled.jsonl"
     path.write_bytes(b"\n".join([titles[0], *lines, titles[1]]) + b"\n")
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     assert read_session(store).facts().title == "New"
 
 
@@ -187,14 +191,14 @@ def test_a_report_of_its_own_goes_with_the_answer_before_it() -> None:
 def test_a_carried_message_is_told_of_as_it_was_made() -> None:
     """Author and time are those of the first commit, if present, else of the carrier."""
     store = Store.memory()
-    commit.commit(store, [Message("user", "First.")], author="ada", branch="side")
+    commit.commit(Writer(store, author="ada").on("side"), [Message("user", "First.")])
     there = store.refs.read("refs/heads/side")
     assert there is not None
     (entry,) = ContextCompiler(store).fold(there).entries
     gone = {**entry.to_carried(), "born": [bytes(16), 0]}
-    draft = commit.new_draft(store)
+    draft = Draft(Writer(store, author="ben").on("main"))
     draft.operations += [operations.add([entry.to_carried(), gone])]
-    written = commit.write(store, draft, author="ben", branch="main")
+    written = commit.write(draft)
     one, other = read_session(store, "main").turns
     assert (one.commit, one.author, one.message.address) == (there, "ada", entry.address)
     assert (other.commit, other.author) == (written.oid, "ben")
@@ -209,7 +213,7 @@ def test_a_result_leads_to_its_own_call(tmp_path: Path) -> None:
     t.assistant("msg_2", call("call_0", "Bash"))
     t.result("call_0", "second")
     store = Store.memory()
-    import_paths(store, [t.write(tmp_path)])
+    import_paths(Writer(store), [t.write(tmp_path)])
     session = read_session(store)
     results = [p for turn in session.turns for p in turn.message.parts if isinstance(p, ToolResult)]
     told = tool_calls(session)

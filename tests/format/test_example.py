@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -14,18 +15,19 @@ from pathlib import Path
 import pytest
 
 from tests.format.support.independent_reader import loose_object, read_pack
+from trace_store.base.environment import Environment
 from trace_store.context.compiler import ContextCompiler
-from trace_store.environment import Environment
+from trace_store.disk.files import Disk
 from trace_store.errors import RepositoryNotFoundError
-from trace_store.files import Disk
 from trace_store.maintenance.fsck import fsck
 from trace_store.odb import loose, pack_writer
 from trace_store.odb.compression import Dictionary, compress
 from trace_store.odb.pack import Pack
 from trace_store.odb.pack_index import build_index
+from trace_store.providers.rendering import FAULTS
 from trace_store.repo.repository import Repo
 from trace_store.store.discovery import find
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / ".trace-example"
@@ -34,7 +36,7 @@ BY_HAND = "README.md"
 
 SHOWN = [
     ("system", "You keep a small Python project in order. Read before you write."),
-    ("user", "[removed: 6 tokens, bc3b9295.0]"),
+    ("user", "[removed: Is there, 6 tokens, bc3b9295.0]"),
     ("user", "The build is red. What is wrong?"),
     ("user", "It is called with [] by reports.py."),
     ("assistant", "mean.py divides by len(values). Of an empty list that is ZeroDivisionError."),
@@ -218,7 +220,12 @@ def test_every_provider_takes_both_branches_as_they_are(copy: Path) -> None:
         for branch in ("main", "sessions/demo/1"):
             context = ContextCompiler(store).compile(branch)
             for provider in ("openai", "anthropic"):
-                context.render(provider, strict=True)
+                rendered = context.render(provider, strict=True)
+                assert [each.code for each in rendered.repairs if each.code in FAULTS] == []
+                sent = json.dumps(rendered.request)
+                lines = [line for message in context for line in message.text.splitlines()]
+                assert len(lines) > 9
+                assert [line for line in lines if json.dumps(line)[1:-1] not in sent] == []
 
 
 def test_looking_changes_nothing(copy: Path) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.format.support import independent_reader as independent
+from trace_store.base.oid import hash_object
 from trace_store.context.content import prefix_after, seen_of_entry
 from trace_store.context.fold import Fold
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Commit, Operation
-from trace_store.oid import hash_object
 
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text(encoding="utf-8"))
 COMMITS = {bytes.fromhex(v["id"]): v for v in VECTORS if v["kind"] == "commit"}

@@ -14,13 +14,15 @@ from tests.format.support import independent_reader as independent
 from tests.format.support.independent_reader import Repository
 from tests.store.support.histories import MAIN, OTHER, append, move, reopen
 from trace_store import FixedClock, Image, Message, ToolCall, ToolResult
+from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.usage import Usage
 from trace_store.history import commit
+from trace_store.history.draft import Draft
 from trace_store.journal.frames import encode_void
 from trace_store.maintenance.seal import seal
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / ".trace-example"
@@ -188,15 +190,15 @@ def test_tokens_run_beside_the_messages(read: Repository) -> None:
 
 
 def test_an_index_made_from_appends(fresh: Store) -> None:
-    draft = commit.new_draft(fresh)
+    draft = Draft(Writer(fresh, author="ada"))
     draft.set_tools([{"name": "read"}])
-    commit.write(fresh, draft, author="ada")
+    commit.write(draft)
     call = Message("assistant", [ToolCall("c1", "read", {})])
-    answered = commit.commit(fresh, [Message("user", "Hi"), call], author="ada").oid
-    draft = commit.new_draft(fresh)
+    answered = commit.commit(Writer(fresh, author="ada"), [Message("user", "Hi"), call]).oid
+    draft = Draft(Writer(fresh, author="ada"))
     draft.append("tool", [ToolResult("c1", "a file")])
     draft.record_usage(Usage(5, 0, 0, 2, 0, "anthropic"), model="m", about=answered)
-    commit.write(fresh, draft, author="ada")
+    commit.write(draft)
     ContextCompiler(fresh).compile(MAIN)
     read = Repository(Path(fresh.layout.root))
     (tip,) = read.refs()[MAIN]
@@ -286,7 +288,9 @@ def test_heads_logs_and_journals_of_all_sorts(fresh: Store) -> None:
 
 def test_a_pack_of_many_and_a_content_in_chunks(fresh: Store) -> None:
     content = bytes(range(256)) * 4 * (9 << 10)
-    result = commit.commit(fresh, [Message("user", [Image("image/x", content)])], author="ada")
+    result = commit.commit(
+        Writer(fresh, author="ada"), [Message("user", [Image("image/x", content)])]
+    )
     for number in range(40):
         append(fresh, str(number), OTHER)
     seal(fresh)

@@ -11,17 +11,18 @@ from pathlib import Path
 import pytest
 
 from tests.format.support.independent_reader import read_pack
-from trace_store import ident, layout, ref_names
+from tests.support.subjects import bundles
+from trace_store.base import ident
+from trace_store.base.oid import hash_object
 from trace_store.bundles import format
-from trace_store.bundles.create import create_bundle
 from trace_store.commit_table import table
 from trace_store.commit_table.table import CHUNK_ROWS
-from trace_store.config import KNOWN_KEYS, new_config
 from trace_store.context import compile_index
 from trace_store.context.compile_index import cold_view
 from trace_store.context.content import LINE_WIDTH, SummaryLine
-from trace_store.contracts import RefEdit, Transaction
-from trace_store.files import Disk
+from trace_store.contracts import RefEdit, Transaction, ref_names
+from trace_store.disk import layout
+from trace_store.disk.files import Disk
 from trace_store.history import line_cache
 from trace_store.journal import frames, published, tail
 from trace_store.objects import codec, message, operations
@@ -31,9 +32,9 @@ from trace_store.objects.message import KINDS, ROLES, Message, store_message
 from trace_store.odb import compression, pack, pack_index
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.tombstones import Tombstone, file_name
-from trace_store.oid import hash_object
 from trace_store.refs import head
-from trace_store.store.handle import Store
+from trace_store.store.config import KNOWN_KEYS, new_config
+from trace_store.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "format"
@@ -93,7 +94,7 @@ def bundle_examples() -> list[bytes]:
     edit = RefEdit("refs/tags/hi", oid, None)
     store.transact(lambda refs: Transaction([], [edit], ""))
     out = io.BytesIO()
-    create_bundle(store, out.write, ["hi"])
+    bundles(store).create(out.write, "hi")
     return [out.getvalue()]
 
 
@@ -162,6 +163,15 @@ def test_objects_page_names_everything() -> None:
     assert limits in " ".join(text.split())
     assert codec.MAXIMUM_BLOB_BYTES == 8 << 20
     assert codec.SALT_BYTES == 16
+
+
+def test_refs_page_has_the_table_of_namespaces() -> None:
+    text = (PAGES / "refs.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| `(refs/\w+/)` \|.*\| ([\w ]+) \| `?(\w+|–)`? \| (\w+|–) \|$", text)
+    assert rows == [
+        (each.prefix, each.join, each.listing or "–", each.kind or "–")
+        for each in ref_names.NAMESPACES
+    ]
 
 
 def test_overview_shows_what_init_writes() -> None:

@@ -14,10 +14,10 @@ from trace_store import __version__
 from trace_store.maintenance.fsck import check_derived, fsck
 from trace_store.maintenance.fsck_objects import ERROR, WARNING
 from trace_store.maintenance.repack import pack
-from trace_store.maintenance.repair import repair
+from trace_store.maintenance.repair_store import StoreRepair
 from trace_store.maintenance.seal import seal
 from trace_store.repo.repository import Repo
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 FIXTURES = Path(__file__).parent / "repositories"
 VERSIONS = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
@@ -92,7 +92,7 @@ def test_it_can_be_gone_on_with(place: Path, version: Path) -> None:
 
 def test_a_repair_finds_nothing_to_do(place: Path) -> None:
     with Store.open(str(place / ".trace")) as store:
-        mended = repair(store).mended
+        mended = StoreRepair(store).run().mended
         # Older repositories have shorter files.
         assert {each.what for each in mended} <= {".gitignore", ".gitattributes"}
-        assert repair(store).mended == ()
+        assert StoreRepair(store).run().mended == ()

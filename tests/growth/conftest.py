@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ from tests.growth.support.stores import (
 )
 from tests.growth.support.table import row_of
 from trace_store.commit_table import table
+from trace_store.disk import files
 from trace_store.journal import published
 from trace_store.odb import pack_index
 from trace_store.refs import summary
@@ -53,6 +56,37 @@ def looked(place: Place) -> None:
     place.close()
 
 
+Right = str | Callable[[Place, Any], object]
+"""What the result of an operation must be: a pattern in the text that it returned, or a test of place and result."""
+
+
+def commits(place: Place) -> int:
+    """Return the number of commits on the branch at hand."""
+    return len(list(place.repo.log()))
+
+
+def messages(place: Place) -> int:
+    """Return the number of messages shown on the branch at hand."""
+    return len(place.repo.compile())
+
+
+def branches(place: Place) -> int:
+    """Return the number of branches."""
+    return len(place.repo.branches.list())
+
+
+def lines(count: Callable[[Place], int], beside: int = 0) -> Right:
+    """Return a check that a text has one line for each counted item, and `beside` further lines."""
+    return lambda place, said: len(said.splitlines()) == count(place) + beside
+
+
+def ends_with(*texts: str) -> Right:
+    """Return the test for a context that ends with these messages."""
+    return lambda place, _: (
+        tuple(m.text for m in place.repo.compile().messages[-len(texts) :]) == texts
+    )
+
+
 class Growth:
     """Compares an operation's costs on repositories of two sizes with the table."""
 
@@ -69,19 +103,23 @@ class Growth:
         self._monkeypatch = monkeypatch
         self._disk = QuickRecordingDisk()
         self._runs = 0
+        self._right: Right | None = None
 
     def check(
         self,
         run: Callable[[Place], object],
         *,
         before: Callable[[Place], object] | None = None,
+        right: Right | None = None,
     ) -> None:
         """Check an operation.
 
         Args:
             run: does it; it is run on the small repository first for what the process does only once.
             before: gets ready, uncounted; by default nothing is open.
+            right: what the result must be, looked at uncounted; by default it is enough that nothing failed.
         """
+        self._right = right
         claimed = row_of(self._test).grows
         self._cost("small", run, before)
         small = self._cost("small", run, before)
@@ -105,9 +143,29 @@ class Growth:
         try:
             if before is not None:
                 before(place)
-            return cost_of(lambda: run(place), self._disk)
+            results: list[object] = []
+            cost = cost_of(lambda: results.append(run(place)), self._disk)
+            self._look_at(place, *results)
+            return cost
         finally:
             place.close()
+
+    def _look_at(self, place: Place, result: object) -> None:
+        right = self._right
+        if isinstance(right, str):
+            assert isinstance(result, str)
+            assert re.search(right, result), result[:2000]
+        elif right is not None:
+            assert right(place, result), str(result)[:2000]
+
+
+@pytest.fixture(autouse=True)
+def settled_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trust the times of files at once, so that counts do not depend on the speed of the machine.
+
+    Trace rereads a file that changed less than 50 ms ago. How many files are that new depends on the machine's load.
+    """
+    monkeypatch.setattr(files, "SETTLED_MS", -1)
 
 
 @pytest.fixture

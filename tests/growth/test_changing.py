@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.growth.conftest import Growth, looked
+from tests.growth.conftest import Growth, ends_with, looked
 from tests.growth.support.stores import Place
 from trace_store import Message
 from trace_store.objects.address import Address
@@ -33,7 +33,11 @@ def warm(place: Place) -> None:
 
 
 def test_edit(growth: Growth) -> None:
-    growth.check(changes(lambda place, at: place.repo.edit(at, "other words")), before=warm)
+    growth.check(
+        changes(lambda place, at: place.repo.edit(at, "other words")),
+        before=warm,
+        right=ends_with("other words", "turn 11"),
+    )
 
 
 def test_annotate(growth: Growth) -> None:
@@ -41,7 +45,11 @@ def test_annotate(growth: Growth) -> None:
 
 
 def test_remove(growth: Growth) -> None:
-    growth.check(changes(lambda place, at: place.repo.remove(at)), before=warm)
+    growth.check(
+        changes(lambda place, at: place.repo.remove(at)),
+        before=warm,
+        right=ends_with("turn 8", "turn 11"),
+    )
 
 
 def test_restore(growth: Growth) -> None:
@@ -63,6 +71,7 @@ def test_replace(growth: Growth) -> None:
     growth.check(
         changes(lambda place, at: place.repo.replace(at, [Message("user", "in short")])),
         before=warm,
+        right=ends_with("in short", "turn 11"),
     )
 
 
@@ -77,7 +86,11 @@ def test_draft_move(growth: Growth) -> None:
         with place.repo.batch() as draft:
             draft.move(at, after=None)
 
-    growth.check(changes(to_the_front), before=warm)
+    growth.check(
+        changes(to_the_front),
+        before=warm,
+        right=lambda place, _: place.repo.compile().messages[0].text == "turn 10",
+    )
 
 
 def test_change_commands(growth: Growth) -> None:
@@ -94,7 +107,14 @@ def test_change_commands(growth: Growth) -> None:
         ):
             place.trace(*words, "-q")
 
-    growth.check(run, before=looked)
+    def right(place: Place, _: object) -> bool:
+        """Return True if each made its commit; all are about the newest message, which one of them hides."""
+        made = [entry.operations for entry in place.repo.log(limit=8)][::-1]
+        names = [*(["annotate"] * 5), "edit", "remove", "restore"]
+        texts = [message.text for message in place.repo.compile().messages]
+        return made == [(name,) for name in names] and texts[-1] == "turn 10"
+
+    growth.check(run, before=looked, right=right)
 
 
 def test_trim_commands(growth: Growth) -> None:
@@ -107,8 +127,14 @@ def test_trim_commands(growth: Growth) -> None:
 
 
 def test_compress_and_expand_commands(growth: Growth) -> None:
-    def run(place: Place) -> None:
-        place.trace("compress", "--to", "50%", "--extractive", "-q")
-        place.trace("expand", "HEAD.0", "-q")
+    def run(place: Place) -> tuple[str, ...]:
+        summary = place.trace("compress", "--to", "50%", "--extractive")
+        return summary, place.trace("expand", "HEAD.0")
 
-    growth.check(run, before=looked)
+    def right(place: Place, said: tuple[str, str]) -> bool:
+        return (
+            " messages → 1 summary (extractive): " in said[0]
+            and "messages shown in full" in said[1]
+        )
+
+    growth.check(run, before=looked, right=right)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.growth.conftest import Growth, looked
+from tests.growth.conftest import Growth, ends_with, looked
 from tests.growth.support.stores import Place
 
 
@@ -68,52 +68,98 @@ def edited(place: Place) -> None:
 
 
 def test_merge_command(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("merge", "side", "-q"), before=parted)
+    growth.check(
+        lambda place: place.trace("merge", "side", "-q"),
+        before=parted,
+        right=ends_with("When?", "Who tests?", "Grace."),
+    )
 
 
 def test_merge_and_compile(growth: Growth) -> None:
-    def run(place: Place) -> None:
+    def run(place: Place) -> str:
         place.trace("merge", "side", "-q")
-        place.trace("status")
+        return place.trace("status")
 
-    growth.check(run, before=parted)
+    growth.check(run, before=parted, right="^on branch main")
 
 
 def test_merge_again(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("merge", "side", "-q"), before=merged)
+    growth.check(
+        lambda place: place.trace("merge", "side", "-q"),
+        before=merged,
+        right=ends_with("Grace.", "Then.", "And?"),
+    )
 
 
 def test_merge_back(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("merge", "side", "-q"), before=taken_in)
+    growth.check(
+        lambda place: place.trace("merge", "side", "-q"),
+        before=taken_in,
+        right=ends_with("Then.", "And?"),
+    )
 
 
 def test_merge_of_an_edit(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("merge", "side", "-q"), before=edited)
+    growth.check(
+        lambda place: place.trace("merge", "side", "-q"),
+        before=edited,
+        right=ends_with("other words", "turn 9", "turn 10", "turn 11", "When?"),
+    )
 
 
 def test_merge_beside_a_squash(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("merge", "side", "-q"), before=squashed)
+    growth.check(
+        lambda place: place.trace("merge", "side", "-q"),
+        before=squashed,
+        right=ends_with("Who tests?", "Grace."),
+    )
+
+
+def is_resolved(place: Place, _: object) -> bool:
+    """Return True if the merge can be continued, and keeps our wording."""
+    place.trace("merge", "--continue", "-q")
+    return place.repo.compile().messages[-1].text == "another"
 
 
 def test_resolve_command(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("resolve", "all", "--ours", "-q"), before=stopped)
+    growth.check(
+        lambda place: place.trace("resolve", "all", "--ours", "-q"),
+        before=stopped,
+        right=is_resolved,
+    )
 
 
 def test_cherry_pick_command(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("cherry-pick", "side", "-q"), before=parted)
+    growth.check(
+        lambda place: place.trace("cherry-pick", "side", "-q"),
+        before=parted,
+        right=ends_with("When?", "Who tests?", "Grace."),
+    )
 
 
 def test_rebase_command(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("rebase", "side", "-q"), before=parted)
+    growth.check(
+        lambda place: place.trace("rebase", "side", "-q"),
+        before=parted,
+        right=ends_with("Who tests?", "Grace.", "turn 11", "When?"),
+    )
 
 
 def test_move_command(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("move", "HEAD.0", "--first", "-q"), before=parted)
+    growth.check(
+        lambda place: place.trace("move", "HEAD.0", "--first", "-q"),
+        before=parted,
+        right=lambda place, _: place.repo.compile().messages[0].text == "When?",
+    )
 
 
 def test_move_among_the_last(growth: Growth) -> None:
     last = ("HEAD.0", "--before", "HEAD~2.0", "-q")
-    growth.check(lambda place: place.trace("move", *last), before=parted)
+    growth.check(
+        lambda place: place.trace("move", *last),
+        before=parted,
+        right=ends_with("turn 9", "When?", "turn 10", "turn 11"),
+    )
 
 
 def test_model_command(growth: Growth) -> None:

@@ -15,10 +15,12 @@ import pytest
 import trace_store
 from tests.growth.support.children import run, trace
 from tests.growth.support.stores import QuickDisk, QuickRecordingDisk, add_branches, branch
-from tests.growth.support.table import PAGE
+from tests.support.installed_here import ROOT
 from trace_cli import runtime
-from trace_store import FixedClock, Message, Repo, Store, ref_names
+from trace_store import FixedClock, Message, Repo, Store
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.context.tokens.tokenizer import PART_CHARACTERS
+from trace_store.contracts import ref_names
 from trace_store.history import commit
 from trace_store.importers import input_files
 from trace_store.maintenance.repack import pack
@@ -27,8 +29,8 @@ from trace_store.objects import codec
 from trace_store.objects.codec import encode_blob
 from trace_store.odb.pack import MAXIMUM_DESCRIPTORS, MAXIMUM_PACK_BYTES
 from trace_store.odb.pack_writer import PackWriter
-from trace_store.oid import ObjectId, hash_object
 from trace_store.store import unsealed
+from trace_store.writer import Writer
 
 FULL = "TRACE_TEST_FULL_SIZES" in os.environ
 MB = 1 << 20
@@ -120,7 +122,7 @@ def test_more_messages_than_one_commit_takes(folder: Path) -> None:
 
 
 def test_the_page_names_the_limits_of_the_code() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
     for limit in (
         codec.MAXIMUM_ELEMENTS,
         codec.MAXIMUM_STRUCTURE_BYTES,
@@ -208,7 +210,7 @@ def test_an_append_looks_at_no_other_branch(many_branches: tuple[Path, int]) -> 
     folder, _ = many_branches
     disk = QuickRecordingDisk()
     with Store.open(str(folder / ".trace"), durability="fast", disk=disk) as store:
-        commit.commit(store, [Message("user", "two")], author="ada", branch=branch(2))
+        commit.commit(Writer(store, author="ada").on(branch(2)), [Message("user", "two")])
     assert disk.touched < 60
     assert disk.read_bytes < 64 * 1024
 
@@ -252,6 +254,6 @@ def test_an_append_opens_no_pack(folder: Path) -> None:
     disk = QuickRecordingDisk()
     with Store.open(str(folder / ".trace"), disk=disk, durability="fast") as store:
         for number in range(3):
-            commit.commit(store, [Message("user", f"turn {number}")], author="ada")
+            commit.commit(Writer(store, author="ada"), [Message("user", f"turn {number}")])
     assert disk.touched < 100
     assert disk.opened < 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.growth.conftest import Growth, looked
+from tests.growth.conftest import Growth, branches, ends_with, lines, looked
 from tests.growth.support.stores import Place
 
 
@@ -29,7 +29,7 @@ def test_move_commands(growth: Growth) -> None:
 
 
 def test_checkpoint_commands(growth: Growth) -> None:
-    def run(place: Place) -> None:
+    def run(place: Place) -> str:
         for words in (
             ("checkpoint", "save", "here"),
             ("checkpoint", "save", "there", "--ref", "HEAD~2"),
@@ -39,9 +39,9 @@ def test_checkpoint_commands(growth: Growth) -> None:
             ("fork", "idea"),
         ):
             place.trace(*words, "-q")
-        place.trace("checkpoint", "list")
+        return place.trace("checkpoint", "list")
 
-    growth.check(run, before=looked)
+    growth.check(run, before=looked, right=r"(?m)^here +hard ")
 
 
 def test_checkpoint_show_command(growth: Growth) -> None:
@@ -50,11 +50,11 @@ def test_checkpoint_show_command(growth: Growth) -> None:
         place.repo.append("user", "one more turn")
         looked(place)
 
-    def run(place: Place) -> None:
+    def run(place: Place) -> str:
         place.trace("checkpoint", "show", "here")
-        place.trace("checkpoint", "diff", "here", "--stat")
+        return place.trace("checkpoint", "diff", "here", "--stat")
 
-    growth.check(run, before=saved)
+    growth.check(run, before=saved, right=r"1 message differs \(1 added\)")
 
 
 def test_soft_checkpoint_commands(growth: Growth) -> None:
@@ -68,7 +68,7 @@ def test_soft_checkpoint_commands(growth: Growth) -> None:
 
 def test_compare_and_merge_forks(growth: Growth) -> None:
     def forked(place: Place) -> None:
-        place.repo.branches.fork("idea")
+        place.repo.forks.create("idea")
         place.repo.append("user", "one more turn")
         looked(place)
 
@@ -86,7 +86,11 @@ def test_automatic_checkpoints(growth: Growth) -> None:
         place.repo.append("user", "before")
         _ = place.repo.compile().token_count
 
-    growth.check(lambda place: place.repo.append("user", "one more turn"), before=begin)
+    growth.check(
+        lambda place: place.repo.append("user", "one more turn"),
+        before=begin,
+        right=ends_with("one more turn"),
+    )
 
 
 def test_undo_commands(growth: Growth) -> None:
@@ -96,10 +100,14 @@ def test_undo_commands(growth: Growth) -> None:
         looked(place)
 
     def run(place: Place) -> None:
-        for words in (("undo",), ("undo",), ("redo",)):
+        for words in (("undo",), ("undo", "1"), ("redo",)):
             place.trace(*words, "-q")
 
-    growth.check(run, before=reset)
+    growth.check(run, before=reset, right=ends_with("turn 8"))
+
+
+def test_undo_list_command(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("undo", "--list"), before=looked)
 
 
 def test_trash_command(growth: Growth) -> None:
@@ -107,23 +115,29 @@ def test_trash_command(growth: Growth) -> None:
         place.trace("remove", "HEAD~3.0", "-q")
         looked(place)
 
-    def run(place: Place) -> None:
-        place.trace("trash")
+    def run(place: Place) -> str:
         place.trace("trash", "search", "nothing like this")
+        return place.trace("trash")
 
-    growth.check(run, before=remove)
+    growth.check(run, before=remove, right="1 message, .* recoverable")
 
 
 def test_reflog_command(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("reflog", "-n", "3"), before=looked)
+    growth.check(
+        lambda place: place.trace("reflog", "-n", "3"), before=looked, right=lines(lambda _: 3)
+    )
 
 
 def test_list_branches(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("branch"), before=looked)
+    growth.check(lambda place: place.trace("branch"), before=looked, right=lines(branches))
 
 
 def test_revert_command(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("revert", "HEAD~1", "-q"), before=looked)
+    growth.check(
+        lambda place: place.trace("revert", "HEAD~1", "-q"),
+        before=looked,
+        right=ends_with("turn 9", "turn 11"),
+    )
 
 
 def test_revert_of_an_edit(growth: Growth) -> None:
@@ -131,4 +145,8 @@ def test_revert_of_an_edit(growth: Growth) -> None:
         place.trace("edit", "HEAD~3.0", "other words", "-q")
         looked(place)
 
-    growth.check(lambda place: place.trace("revert", "HEAD", "-q"), before=edited)
+    growth.check(
+        lambda place: place.trace("revert", "HEAD", "-q"),
+        before=edited,
+        right=ends_with("turn 8", "turn 9", "turn 10", "turn 11"),
+    )

@@ -1,4 +1,4 @@
-"""The cost of making room in long contexts: the table "Making room" of docs/performance.md.
+"""The cost of making room in long contexts: the table "Making room" of docs/design/growth.md.
 
 With TRACE_TEST_FULL, at the sizes of the table, and compared with it; otherwise at small sizes. The rows are printed.
 """
@@ -18,7 +18,7 @@ from tests.growth.support.stores import Place, QuickRecordingDisk, Size, build, 
 
 FULL = "TRACE_TEST_FULL" in os.environ
 SIZES = (2_000, 10_000, 100_000) if FULL else (400, 2_000)
-TABLE = Path(__file__).parents[2] / "docs" / "performance.md"
+TABLE = Path(__file__).parents[2] / "docs" / "design" / "growth.md"
 
 
 def removed(place: Place) -> None:
@@ -28,17 +28,20 @@ def removed(place: Place) -> None:
 
 
 COMMANDS = {
-    "trim --percent 50 --partial": False,
-    "dedupe": False,
-    "suggest": False,
-    "compress --to 50% --extractive": False,
-    "checkpoint save here": True,
-    "fork idea": True,
-    "remove HEAD~3.0 --ghost": False,
-    "trash": False,
-    "restore HEAD~6.0": False,
+    "trim --percent 50 --partial": (
+        False,
+        r"resulting context .*\n.* tokens: \d+(\.\d)?% of the messages saved",
+    ),
+    "dedupe": (False, r"files read or written again later .*\n(.*\n)*.* saved"),
+    "suggest": (False, r"reason +explanation\n +1 "),
+    "compress --to 50% --extractive": (False, r"\d messages → \d+ summar.* \(extractive\): "),
+    "checkpoint save here": (True, r"^checkpoint here of [0-9a-f]{12}\n$"),
+    "fork idea": (True, r"idea"),
+    "remove HEAD~3.0 --ghost": (False, r"^[0-9a-f]{64} remove: "),
+    "trash": (False, r"\n1 message, \d+ tokens recoverable"),
+    "restore HEAD~6.0": (False, r"^[0-9a-f]{64} restore: "),
 }
-"""Each command, and whether its cost is constant, apart from the seal's look at one pack."""
+"""Each command, whether its cost is constant, apart from the seal's look at one pack, and what it says."""
 
 
 @pytest.fixture(scope="session")
@@ -56,20 +59,24 @@ def test_cost_of_making_room(
     command: str, long_contexts: dict[int, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = QuickRecordingDisk()
+    is_constant, right = COMMANDS[command]
 
     def cost(size: int, run: int) -> Cost:
         use_disk(monkeypatch, disk)
         place = Place(tmp_path / f"{size}-{run}", disk)
         copy(long_contexts[size], place.folder)
         removed(place)
-        return cost_of(lambda: place.trace(*command.split()), disk)
+        said: list[str] = []
+        found = cost_of(lambda: said.append(place.trace(*command.split())), disk)
+        assert re.search(right, said[0]), said[0]
+        return found
 
     cost(SIZES[0], 0)  # what the process does only once
     costs = [cost(size, 1) for size in SIZES]
     print(f"\n| `trace {command}` | {' | '.join(map(cell, costs))} |")
     for (size, small), (more, large) in pairwise(zip(SIZES, costs, strict=True)):
-        above = grown(small, large, 1 if COMMANDS[command] else more / size)
-        if COMMANDS[command]:
+        above = grown(small, large, 1 if is_constant else more / size)
+        if is_constant:
             above -= {
                 "steps"
             }  # the seal afterwards looks at the frames of one pack, of 32 MiB at most

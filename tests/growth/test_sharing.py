@@ -5,11 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import trace_store
-from tests.growth.conftest import Growth
+from tests.growth.conftest import Growth, messages
 from tests.growth.support.stores import Place
 
 SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"
 FILE = "session.jsonl"
+
+
+SESSION = "sessions/claude-code/89c670d1-13e6-5e56-a540-26baed822c05"
+
+
+def has_session(place: Place, _: object) -> bool:
+    """Return True if the session is imported to its end."""
+    return place.repo.compile(SESSION).messages[-1].text.startswith("All three tests pass.")
 
 
 def begun(place: Place) -> None:
@@ -26,24 +34,34 @@ def imported(place: Place) -> None:
 
 
 def test_import(growth: Growth) -> None:
-    growth.check(imported)
+    growth.check(imported, right=has_session)
 
 
 def test_import_again(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("import", "-q", FILE), before=imported)
+    growth.check(
+        lambda place: place.trace("import", "-q", FILE), before=imported, right=has_session
+    )
 
 
 def test_import_grown(growth: Growth) -> None:
-    growth.check(imported, before=begun)
+    growth.check(imported, before=begun, right=has_session)
 
 
 def test_export(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("export", "--format", "markdown"))
+    growth.check(
+        lambda place: place.trace("export", "--format", "markdown"),
+        right=lambda place, said: (
+            said.count("\n## ") >= messages(place) and said.endswith("turn 11\n")
+        ),
+    )
 
 
 def test_export_native(growth: Growth) -> None:
-    session = "sessions/claude-code/89c670d1-13e6-5e56-a540-26baed822c05"
-    growth.check(lambda place: place.trace("export", "--native", session), before=imported)
+    growth.check(
+        lambda place: place.trace("export", "--native", SESSION),
+        before=imported,
+        right=lambda _, said: said.encode() == SAMPLE.read_bytes(),
+    )
 
 
 def test_bundle_create(growth: Growth) -> None:
@@ -64,11 +82,19 @@ def test_bundle_create_of_what_is_new(growth: Growth) -> None:
 
 
 def test_bundle_verify(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("bundle", "verify", "a.bundle"), before=bundled)
+    growth.check(
+        lambda place: place.trace("bundle", "verify", "a.bundle"),
+        before=bundled,
+        right=r"^a\.bundle: sound, 1 ref, ",
+    )
 
 
 def test_bundle_list(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("bundle", "list", "a.bundle"), before=bundled)
+    growth.check(
+        lambda place: place.trace("bundle", "list", "a.bundle"),
+        before=bundled,
+        right=r"^[0-9a-f]{64} refs/heads/main\n$",
+    )
 
 
 def test_bundle_import(growth: Growth) -> None:

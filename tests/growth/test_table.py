@@ -1,4 +1,4 @@
-"""The table of docs/performance.md has a row for everything that can be done, and names tests that exist."""
+"""The table of docs/design/growth.md has a row for everything that can be done, and names tests that exist."""
 
 from __future__ import annotations
 

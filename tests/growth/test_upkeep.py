@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.growth.conftest import Growth, looked
+from tests.growth.conftest import Growth, branches, commits, ends_with, lines, looked, messages
 from tests.growth.support.stores import Place
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 from trace_store.maintenance.doctor import diagnose
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
@@ -16,16 +16,27 @@ def a_pack(place: Place) -> str:
     return str(max(folder.glob("*.pack"), key=lambda p: p.stat().st_size))[: -len(".pack")]
 
 
+def is_sealed(place: Place, _: object) -> bool:
+    """Return True if nothing waits for a seal."""
+    return not place.repo.store.unsealed().transactions
+
+
 def test_seal(growth: Growth) -> None:
-    growth.check(lambda place: seal(place.repo.store), before=looked)
+    growth.check(lambda place: seal(place.repo.store), before=looked, right=is_sealed)
 
 
 def test_seal_with_nothing_to_do(growth: Growth) -> None:
-    growth.check(lambda place: seal(place.repo.store), before=lambda p: seal(p.repo.store))
+    growth.check(
+        lambda place: seal(place.repo.store),
+        before=lambda p: seal(p.repo.store),
+        right=lambda _, report: not report.transactions,
+    )
 
 
 def test_seal_command(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("seal"))
+    growth.check(
+        lambda place: place.trace("seal"), right=r"^sealed 12 changes, 24 objects, 1 ref\n$"
+    )
 
 
 def test_adopt(growth: Growth) -> None:
@@ -33,19 +44,32 @@ def test_adopt(growth: Growth) -> None:
 
 
 def test_commit_that_seals(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("commit", "--user", "one more turn"), before=looked)
+    growth.check(
+        lambda place: place.trace("commit", "--user", "one more turn"),
+        before=looked,
+        right=ends_with("one more turn"),
+    )
 
 
 def test_pack(growth: Growth) -> None:
-    growth.check(lambda place: pack(place.repo.store, level=3))
+    growth.check(
+        lambda place: pack(place.repo.store, level=3),
+        right=lambda _, report: len(report.packs) == 1,
+    )
 
 
 def test_pack_command(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("pack", "--level", "1"))
+    growth.check(
+        lambda place: place.trace("pack", "--level", "1"),
+        right=r"^packed [\d,]+ objects in 1 pack: ",
+    )
 
 
 def test_purge(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("purge", "--match-file", "-", "--yes", stdin=b"nowhere"))
+    growth.check(
+        lambda place: place.trace("purge", "--match-file", "-", "--yes", stdin=b"nowhere"),
+        right="^purged 0 objects: 0 packs rewritten",
+    )
 
 
 def test_gc(growth: Growth) -> None:
@@ -53,15 +77,15 @@ def test_gc(growth: Growth) -> None:
 
 
 def test_prune(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("prune"))
+    growth.check(lambda place: place.trace("prune"), right="^$")
 
 
 def test_scan(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("secrets", "scan"))
+    growth.check(lambda place: place.trace("secrets", "scan"), right="^$")
 
 
 def test_fsck(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("fsck"))
+    growth.check(lambda place: place.trace("fsck"), right="^$")
 
 
 def test_doctor(growth: Growth) -> None:
@@ -73,19 +97,28 @@ def test_du(growth: Growth) -> None:
 
 
 def test_count_objects(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("count-objects", "-v"))
+    growth.check(
+        lambda place: place.trace("count-objects", "-v"),
+        right=lambda place, said: f"refs: {branches(place)}\n" in said,
+    )
 
 
 def test_ls_objects(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("ls-objects"))
+    growth.check(
+        lambda place: place.trace("ls-objects"),
+        right=lambda place, said: said.count(" commit ") == commits(place) + branches(place) - 1,
+    )
 
 
 def test_compile_index(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("compile-index"))
+    growth.check(lambda place: place.trace("compile-index"), right=lines(messages, 1))
 
 
 def test_compile_index_rebuild(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("compile-index", "--rebuild"))
+    growth.check(
+        lambda place: place.trace("compile-index", "--rebuild"),
+        right=lambda place, said: f" {messages(place)} " in said,
+    )
 
 
 def test_pack_objects(growth: Growth) -> None:
@@ -105,7 +138,7 @@ def test_index_pack(growth: Growth) -> None:
 
 
 def test_verify_pack(growth: Growth) -> None:
-    growth.check(lambda place: place.trace("verify-pack"))
+    growth.check(lambda place: place.trace("verify-pack"), right="^$")
 
 
 def test_show_index(growth: Growth) -> None:

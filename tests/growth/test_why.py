@@ -10,7 +10,7 @@ import pytest
 from tests.growth.conftest import Growth, looked
 from tests.growth.support.stores import Place
 from tests.support.git import git
-from trace_store.files import SETTLED_MS
+from trace_store.disk.files import SETTLED_MS
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -24,8 +24,8 @@ def test_why_command(growth: Growth) -> None:
         place.trace("trajectory", "start", "Sign in", "-q")
         looked(place)
 
-    def run(place: Place) -> None:
+    def run(place: Place) -> str:
         place.trace("trajectory", "link", "-q")
-        place.trace("why", "code.py")
+        return place.trace("why", "code.py")
 
-    growth.check(run, before=committed)
+    growth.check(run, before=committed, right="Sign in")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.history.test_diff import SLOW
 from tests.store.support.histories import put
 from trace_store import Repo
+from trace_store.base.oid import ObjectId
 from trace_store.errors import InvalidInputError, StateError
 from trace_store.history import bisect
 from trace_store.history.bisect import (
@@ -26,7 +27,6 @@ from trace_store.history.bisect import (
     verdict_for,
 )
 from trace_store.objects.commit import Commit
-from trace_store.oid import ObjectId
 
 
 @given(st.integers(1, 200), st.data())
@@ -109,8 +109,8 @@ def test_what_is_written_down(repo: Repo) -> None:
             file.write(damaged)
         with pytest.raises(StateError, match="damaged"):
             bisect.load(repo.store)
-    assert bisect.forget(repo.store)
-    assert not bisect.forget(repo.store)
+    assert repo.branches.end_bisection()
+    assert not repo.branches.end_bisection()
 
 
 @pytest.fixture

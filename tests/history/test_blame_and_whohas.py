@@ -13,6 +13,7 @@ from tests.history.test_diff import SLOW, branch
 from tests.store.support.histories import put
 from tests.support.changes import commits, write_changes
 from trace_store import Message, Repo, ToolCall, ToolResult, context
+from trace_store.base.oid import ObjectId
 from trace_store.history.blame import blame
 from trace_store.history.whohas import (
     VersionHolders,
@@ -24,7 +25,6 @@ from trace_store.history.whohas import (
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
-from trace_store.oid import ObjectId
 
 
 def merged(repo: Repo, theirs: str, addresses: list[Any]) -> ObjectId:

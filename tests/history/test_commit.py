@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.store.support.histories import move
 from tests.support.examples import examples
+from tests.support.lines import LINES, repo_and_line
 from tests.support.message_strategies import sound_contexts
 from trace_store import (
     Environment,
@@ -25,6 +26,8 @@ from trace_store import (
     ToolCall,
     ToolResult,
 )
+from trace_store.base.ident import FixedRandomness
+from trace_store.contracts.ref_names import branch_ref
 from trace_store.errors import (
     InvalidInputError,
     InvalidMessageError,
@@ -34,12 +37,12 @@ from trace_store.errors import (
 )
 from trace_store.history import commit as writing
 from trace_store.history import log as walk
+from trace_store.history.draft import Draft
 from trace_store.history.token_history import token_growth
-from trace_store.ident import FixedRandomness
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
-from trace_store.ref_names import branch_ref
+from trace_store.writer import Writer
 
 ADA = Environment(author="ada")
 
@@ -60,9 +63,9 @@ def commit_of(repo: Repo, oid: ObjectId) -> Commit:
 
 
 def through_a_draft(store: Store, messages: Sequence[Message], message: str) -> None:
-    draft = writing.new_draft(store)
+    draft = Draft(Writer(store, author="ada"))
     draft.extend(messages)
-    writing.write(store, draft, author="ada", message=message)
+    writing.write(draft, message=message)
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -82,7 +85,7 @@ def test_the_short_way_writes_what_the_long_way_writes(
             )
             for messages in contexts:
                 if short:
-                    writing.commit(store, messages, author="ada", message=message)
+                    writing.commit(Writer(store, author="ada"), messages, message=message)
                 else:
                     through_a_draft(store, messages, message)
             journal = store.layout.journal_file(1)
@@ -137,12 +140,9 @@ def test_every_operation_through_one_batch(repo: Repo) -> None:
     assert result is not None
     assert len(list(repo.log())) == 1
     context = repo.compile()
-    assert [m.text for m in context.messages] == [
-        "C1",
-        "C2",
-        "A",
-        f"[removed: 1 token, {result.oid.short(8)}.1]",
-    ]
+    *shown, ghost = [m.text for m in context.messages]
+    assert shown == ["C1", "C2", "A"]
+    assert ghost.replace("b, ", "") == f"[removed: 1 token, {result.oid.short(8)}.1]"
     assert context.messages[2].priority == "pinned"
     assert context.messages[2].labels == {"decision"}
     assert context.tools == ({"name": "read"},)
@@ -214,22 +214,22 @@ def test_two_writers_of_one_detached_head_make_one_line(tmp_path: Path) -> None:
 
 def test_head_is_no_name_for_a_branch(repo: Repo) -> None:
     with pytest.raises(InvalidRefNameError):
-        writing.commit(repo.store, [Message("user", "x")], author="ada", branch="HEAD")
+        writing.commit(Writer(repo.store, author="ada").on("HEAD"), [Message("user", "x")])
 
 
 def test_a_commit_goes_to_the_branch_that_is_named(repo: Repo) -> None:
     repo.append("user", "a")
-    writing.commit(repo.store, [Message("user", "elsewhere")], author="ada", branch="notes/x")
+    writing.commit(Writer(repo.store, author="ada").on("notes/x"), [Message("user", "elsewhere")])
     assert texts(repo) == ["a"]
     assert texts(repo, "notes/x") == ["elsewhere"]
     with pytest.raises(InvalidRefNameError):
-        writing.commit(repo.store, [Message("user", "x")], author="ada", branch="a..b")
+        writing.commit(Writer(repo.store, author="ada").on("a..b"), [Message("user", "x")])
 
 
 @pytest.mark.parametrize("author", ["", "  ", "a\nb", "x" * 2000, "\ud800"])
 def test_an_author_that_cannot_be_one_is_refused(repo: Repo, author: str) -> None:
     with pytest.raises(InvalidInputError):
-        writing.commit(repo.store, [Message("user", "x")], author=author)
+        writing.commit(Writer(repo.store, author=author), [Message("user", "x")])
     assert repo.store.refs.head().oid is None
 
 
@@ -294,7 +294,7 @@ def test_content_over_a_blob_is_kept_whole(tmp_path: Path) -> None:
 def test_the_log_walks_lines_ranges_and_merges(repo: Repo) -> None:
     ids = [repo.append("user", str(i)).oid for i in range(4)]
     move(repo.store, "refs/heads/side", ids[1])
-    side = writing.commit(repo.store, [Message("user", "s")], author="ada", branch="side").oid
+    side = writing.commit(Writer(repo.store, author="ada").on("side"), [Message("user", "s")]).oid
     merge = repo.merge("side").after
 
     def log(revision: str, **options: object) -> list[ObjectId]:
@@ -495,17 +495,27 @@ def test_an_edit_takes_no_call_from_its_result_unless_it_is_forced(repo: Repo) -
     assert repo.remove(answered).also == (asked,)
 
 
-def test_a_text_replaces_each_of_several_results_or_one(repo: Repo) -> None:
+@pytest.mark.parametrize("name", LINES)
+def test_a_text_replaces_each_of_several_results_or_one(name: str) -> None:
+    line = repo_and_line(name)[1]
     names = ["call_1", "call_2"]
-    repo.append("assistant", [ToolCall(name, "look", "{}") for name in names])
-    answer = repo.append("tool", [ToolResult(name, "long") for name in names]).addresses[0]
+    line.append("assistant", [ToolCall(name, "look", "{}") for name in names])
+    answer = line.append("tool", [ToolResult(name, "long") for name in names]).addresses[0]
 
     def said() -> list[str]:
-        parts = repo.compile().messages[-1].parts
+        parts = line.compile().messages[-1].parts
         results = [part for part in parts if isinstance(part, ToolResult)]
         return [part.text for each in results for part in each.content if isinstance(part, Text)]
 
-    repo.edit(answer, "short")
+    with pytest.raises(InvalidOperationError, match="2 calls: call_1, call_2") as refused:
+        line.edit(answer, "short")
+    assert refused.value.calls == names
+    with line.batch() as draft, pytest.raises(InvalidOperationError, match="2 calls"):
+        draft.edit(answer, "short")
+    with pytest.raises(InvalidInputError, match="not both"):
+        line.edit(answer, "short", call="call_1", all_results=True)
+    assert said() == ["long", "long"]
+    line.edit(answer, "short", all_results=True)
     assert said() == ["short", "short"]
-    repo.edit(answer, "shorter", call="call_2")
+    line.edit(answer, "shorter", call="call_2")
     assert said() == ["short", "shorter"]

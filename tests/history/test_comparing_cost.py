@@ -9,8 +9,10 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.history import commit
 from trace_store.history.diff import diff
+from trace_store.history.draft import Draft
 from trace_store.maintenance.seal import seal
 from trace_store.testing.disks import RecordingDisk
+from trace_store.writer import Writer
 
 SHORT, LONG = 4_000, 20_000
 
@@ -21,7 +23,7 @@ def cost(folder: Path, count: int) -> dict[str, int]:
     store = Store.init(str(folder), clock=FixedClock(), durability="fast", disk=disk)
     for start in range(0, count, 100):
         messages = [Message("user", f"message {n}") for n in range(start, start + 100)]
-        commit.commit(store, messages, author="ada")
+        commit.commit(Writer(store, author="ada"), messages)
     contexts = ContextCompiler(store)
     late = [m.address for m in contexts.compile().messages[-10:]]
     base = store.refs.head().oid
@@ -29,12 +31,12 @@ def cost(folder: Path, count: int) -> dict[str, int]:
         edit = RefEdit(f"refs/heads/{name}", base, None)
         store.transact(lambda _, e=edit: Transaction([], [e]), author="ada")  # type: ignore[misc]
         store.refs.set_head(edit.name, author="ada")
-        commit.commit(store, [Message("user", name)], author="ada")
-        draft = commit.new_draft(store)
+        commit.commit(Writer(store, author="ada"), [Message("user", name)])
+        draft = Draft(Writer(store, author="ada"))
         draft.edit(late[3], "the same edit on both sides")
         draft.annotate([late[0], late[9]], priority="pinned")
         draft.append("assistant", f"{name}, too")
-        commit.write(store, draft, author="ada")
+        commit.write(draft)
         assert contexts.compile().token_count
     seal(store)
     store.close()

@@ -11,10 +11,12 @@ from tests.store.support.histories import move
 from tests.support.changes import commits, write_changes
 from tests.support.examples import examples
 from trace_store import Message, Repo, Text
-from trace_store.context.compiled import CompiledMessage
+from trace_store.context.compiled import CompiledMessage, tokens_before
 from trace_store.history import commit
 from trace_store.history.diff import KINDS, ContextDiff, diff
+from trace_store.history.draft import Draft
 from trace_store.history.text_diff import word_diff
+from trace_store.writer import Writer
 
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow], max_examples=examples(40))
 
@@ -168,7 +170,7 @@ def test_what_was_copied_is_no_loss_to_the_prefix() -> None:
         found = diff(repo.contexts, "one", "other")
         assert [c.kinds for c in found.changes] == [("copied",), ("removed",), ("added",)]
         assert found.common_count == 2
-        assert found.tokens_kept == repo.compile("one").tokens_before(2)
+        assert found.tokens_kept == tokens_before(repo.compile("one"), 2)
 
 
 def test_one_of_several_that_say_the_same_goes() -> None:
@@ -191,10 +193,10 @@ def test_the_operation_that_did_it_is_named() -> None:
         made = repo.append("user", "first").addresses[0]
         repo.append("user", "second")
         start = repo.resolve("HEAD")
-        draft = commit.new_draft(repo.store)
+        draft = Draft(Writer(repo.store, author="ada"))
         draft.edit(made, [Text("another wording")])
         draft.annotate([made], priority="pinned", labels=["plan"])
-        oid = commit.write(repo.store, draft, author="ada").oid
+        oid = commit.write(draft).oid
         (change,) = diff(repo.contexts, start, "HEAD").changes
         assert change.kinds == ("edited", "priority", "labels")
         assert change.before_by is None

@@ -116,7 +116,7 @@ def test_a_reworded_message_keeps_its_calls_and_results(repo: Repo, batched: boo
     assert not context.render("openai", strict=True).repairs[1:]
     context.render("anthropic", model="claude-opus-4-6")
     both = repo.append("tool", [ToolResult("c2", "a"), ToolResult("c3", "b")]).addresses[0]
-    repo.edit(both, "both")
+    repo.edit(both, "both", all_results=True)
     assert repo.compile().messages[-1].parts == (ToolResult("c2", "both"), ToolResult("c3", "both"))
     repo.edit(both, [ToolResult("c2", "a"), ToolResult("c3", "B")])
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from trace_store import FixedClock, Message, Repo, Text, ToolCall, ToolResult
+from trace_store.base.oid import ObjectId
 from trace_store.errors import InvalidInputError, InvalidOperationError
 from trace_store.history.log import log
 from trace_store.history.log_filters import LogFilter, matching, mentions
 from trace_store.objects.address import Address
-from trace_store.oid import ObjectId
 
 
 @pytest.fixture
@@ -67,7 +67,9 @@ def test_filters(repo: Repo, asked: dict[str, Any], numbers: list[int]) -> None:
 def test_times_and_what_happened_to_a_message(repo: Repo) -> None:
     entries = list(log(repo.store))[::-1]
     assert found(repo, since=entries[3].time) == [3, 4]
+    assert found(repo, since=entries[3].time + 1) == [4]
     assert found(repo, until=entries[1].time) == [0, 1]
+    assert found(repo, until=entries[1].time - 1) == [0]
     assert found(repo, follow=Address.of(entries[0].oid, 0)) == [0, 3, 4]
     assert found(repo, follow=Address.of(entries[1].oid, 1)) == [1]
 

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from tests.support.message_strategies import contexts
+from tests.support.subjects import sessions
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import Environment, FixedClock, Message, ObjectId, Repo, Store, Text
 from trace_store import ToolCall as Call
 from trace_store import ToolResult as Result
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.faults import PROVIDERS
-from trace_store.context.repair import NOT_RECORDED, repair_context
+from trace_store.context.repair_steps import repair_context
 from trace_store.errors import (
     InvalidInputError,
     InvalidMessageError,
@@ -26,9 +27,9 @@ from trace_store.errors import (
     RevisionNotFoundError,
     UnbornBranchError,
 )
+from trace_store.history import branch_repair as repairing
 from trace_store.history import commit as writing
-from trace_store.history import repair as repairing
-from trace_store.history.repair import (
+from trace_store.history.branch_repair import (
     AUTHOR,
     BROKEN,
     LABEL,
@@ -37,12 +38,14 @@ from trace_store.history.repair import (
     REPAIRED_BEFORE,
     SOUND,
     ContextRepairReport,
-    repair,
 )
+from trace_store.history.draft import Draft
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
+from trace_store.providers.validity import NOT_RECORDED
+from trace_store.writer import Writer
 
 ASK = Message("user", "Plan the release.")
 CALLS = Message("assistant", [Text("I look."), Call("a", "Bash", "{}"), Call("b", "Bash", "{}")])
@@ -80,7 +83,7 @@ def everything(repo: Repo) -> tuple[dict[str, ObjectId], int]:
 def test_a_sound_branch_is_left_alone(repo: Repo) -> None:
     repo.commit([ASK, DONE])
     before = everything(repo)
-    report = repair(repo.contexts)
+    report = sessions(repo.contexts.store).repair()
     assert (report.outcome, report.ref, report.repaired) == (SOUND, "refs/heads/main", "")
     assert (report.faults, report.result, report.message_count) == ((), None, 2)
     assert everything(repo) == before
@@ -89,7 +92,7 @@ def test_a_sound_branch_is_left_alone(repo: Repo) -> None:
 def test_a_broken_branch_gets_a_sound_one_beside_it(repo: Repo) -> None:
     repo.commit([ASK, CALLS, ANSWER, HURRY])
     base = repo.resolve("main")
-    report = repair(repo.contexts, "main")
+    report = sessions(repo.contexts.store).repair("main")
     assert (report.outcome, report.repaired) == (REPAIRED, "refs/heads/repaired/main")
     assert [fault.code for fault in report.faults] == ["orphan-call"]
     assert tip(repo.store, "main") == base
@@ -106,7 +109,7 @@ def test_a_broken_branch_gets_a_sound_one_beside_it(repo: Repo) -> None:
 def test_a_repair_says_what_it_did(repo: Repo) -> None:
     written = repo.commit([ASK, CALLS, LATE, HURRY])
     address = written.addresses[1]
-    report = repair(repo.contexts)
+    report = sessions(repo.contexts.store).repair()
     commit = commit_of(repo, report)
     assert commit.parents == (written.oid,)
     assert commit.author == AUTHOR
@@ -124,7 +127,7 @@ def test_all_of_a_repair_can_be_undone(repo: Repo) -> None:
     blank = Message("assistant", [Text(" "), Text("Nearly.")])
     lost = Message("tool", [Result("c", "three"), Text("Hurry.")])
     written = repo.commit([ASK, CALLS, ANSWER, HURRY, LATE, lost, blank, Message("assistant", "")])
-    report = repair(repo.contexts)
+    report = sessions(repo.contexts.store).repair()
     assert sorted({fault.code for fault in report.faults}) == [
         "blank-text",
         "empty-message",
@@ -140,51 +143,51 @@ def test_all_of_a_repair_can_be_undone(repo: Repo) -> None:
         strict=True,
     ):
         assert load_parts(state.entry(address).versions[0].parts, read) == message.parts
-    draft = writing.new_draft(repo.store)
+    draft = Draft(Writer(repo.store, author="ada").on("repaired/main"))
     draft.restore([written.addresses[7]])
     draft.restore([written.addresses[6]], version=0)
     draft.restore([written.addresses[5], written.addresses[1]])
     draft.remove([m.address for m in repo.compile("repaired/main").messages if LABEL in m.labels])
-    writing.write(repo.store, draft, author="ada", branch="repaired/main")
+    writing.write(draft)
     assert said(repo.contexts, "repaired/main") == said(repo.contexts, "main")
 
 
 def test_nothing_is_repaired_twice(repo: Repo) -> None:
     repo.commit([ASK, CALLS])
-    first = repair(repo.contexts)
+    first = sessions(repo.contexts.store).repair()
     before = everything(repo)
-    again = repair(repo.contexts)
+    again = sessions(repo.contexts.store).repair()
     assert (again.outcome, again.repaired) == (REPAIRED_BEFORE, first.repaired)
-    assert repair(repo.contexts, "repaired/main").outcome == SOUND
+    assert sessions(repo.contexts.store).repair("repaired/main").outcome == SOUND
     assert everything(repo) == before
 
 
 def test_a_session_that_went_on_is_repaired_anew(repo: Repo) -> None:
     repo.commit([ASK, CALLS])
-    first = repair(repo.contexts)
+    first = sessions(repo.contexts.store).repair()
     repo.commit([HURRY])
-    second = repair(repo.contexts)
+    second = sessions(repo.contexts.store).repair()
     assert second.repaired == "refs/heads/repaired/main-2"
     assert tip(repo.store, "repaired/main") == (first.result and first.result.oid)
-    assert repair(repo.contexts).repaired == "refs/heads/repaired/main-2"
+    assert sessions(repo.contexts.store).repair().repaired == "refs/heads/repaired/main-2"
 
 
 def test_a_repaired_branch_that_broke_again_goes_on(repo: Repo) -> None:
     repo.commit([ASK, CALLS])
-    first = repair(repo.contexts)
+    first = sessions(repo.contexts.store).repair()
     writing.commit(
-        repo.store, [Message("tool", [Result("x", "?")])], author="ada", branch="repaired/main"
+        Writer(repo.store, author="ada").on("repaired/main"), [Message("tool", [Result("x", "?")])]
     )
-    second = repair(repo.contexts)
+    second = sessions(repo.contexts.store).repair()
     assert (second.outcome, second.repaired) == (REPAIRED, first.repaired)
     assert [fault.code for fault in second.faults] == ["orphan-result"]
-    assert repair(repo.contexts, "repaired/main").outcome == SOUND
+    assert sessions(repo.contexts.store).repair("repaired/main").outcome == SOUND
 
 
 def test_a_dry_run_writes_nothing(repo: Repo) -> None:
     repo.commit([ASK, CALLS])
     before = everything(repo)
-    report = repair(repo.contexts, dry_run=True)
+    report = sessions(repo.contexts.store).repair(dry_run=True)
     assert (report.outcome, report.repaired) == (BROKEN, "refs/heads/repaired/main")
     assert len(report.faults) == 2
     assert report.result is None
@@ -193,45 +196,45 @@ def test_a_dry_run_writes_nothing(repo: Repo) -> None:
 
 def test_in_place(repo: Repo) -> None:
     repo.commit([ASK, CALLS])
-    report = repair(repo.contexts, in_place=True)
+    report = sessions(repo.contexts.store).repair(in_place=True)
     assert report.repaired == "refs/heads/main"
     assert tip(repo.store, "main") == (report.result and report.result.oid)
     assert tip(repo.store, "repaired/main") is None
-    assert repair(repo.contexts).outcome == SOUND
+    assert sessions(repo.contexts.store).repair().outcome == SOUND
 
 
 def test_any_commit_can_be_repaired(repo: Repo) -> None:
     repo.commit([ASK, CALLS])
     repo.commit([ANSWER, LATE])
-    assert repair(repo.contexts).outcome == SOUND
+    assert sessions(repo.contexts.store).repair().outcome == SOUND
     base = repo.resolve("main~1")
-    report = repair(repo.contexts, "main~1")
+    report = sessions(repo.contexts.store).repair("main~1")
     assert (report.ref, report.commit) == ("", base)
     assert report.repaired == f"refs/heads/repaired/{base.short()}"
     with pytest.raises(InvalidInputError):
-        repair(repo.contexts, "main~1", in_place=True)
+        sessions(repo.contexts.store).repair("main~1", in_place=True)
 
 
 def test_a_result_that_a_person_took_out_is_not_called_missing(repo: Repo) -> None:
     """Its call went with it."""
     written = repo.commit([ASK, CALLS, ANSWER, LATE, DONE])
     repo.remove([written.addresses[3]])
-    assert repair(repo.contexts).outcome == SOUND
+    assert sessions(repo.contexts.store).repair().outcome == SOUND
     assert said(repo.contexts, "main") == [(each.role, each.parts) for each in [ASK, DONE]]
 
 
 def test_ghosts_stay(repo: Repo) -> None:
     written = repo.commit([ASK, CALLS, ANSWER, HURRY, DONE])
     repo.remove([written.addresses[3]], ghost=True)
-    repair(repo.contexts)
+    sessions(repo.contexts.store).repair()
     messages = repo.compile("repaired/main").messages
     assert [message.ghost for message in messages] == [False, False, False, False, True, False]
 
 
 def test_only_for_one_provider(repo: Repo) -> None:
     repo.commit([Message("assistant", [Call("a", "Bash", "[1]")]), ANSWER])
-    assert repair(repo.contexts, providers=["openai"]).outcome == SOUND
-    report = repair(repo.contexts, providers=["anthropic"])
+    assert sessions(repo.contexts.store).repair(providers=["openai"]).outcome == SOUND
+    report = sessions(repo.contexts.store).repair(providers=["anthropic"])
     assert {found.code for found in report.faults} == {"leading-assistant", "invalid-arguments"}
     assert set(report.adaptations) == {"anthropic"}
     repo.compile("repaired/main").render("anthropic", strict=True)
@@ -239,12 +242,12 @@ def test_only_for_one_provider(repo: Repo) -> None:
 
 def test_what_cannot_be_repaired_is_refused_by_name(repo: Repo) -> None:
     with pytest.raises(UnbornBranchError):
-        repair(repo.contexts)
+        sessions(repo.contexts.store).repair()
     repo.commit([ASK])
     with pytest.raises(RevisionNotFoundError):
-        repair(repo.contexts, "nothing-like-it")
+        sessions(repo.contexts.store).repair("nothing-like-it")
     with pytest.raises(InvalidInputError):
-        repair(repo.contexts, providers=["nobody"])
+        sessions(repo.contexts.store).repair(providers=["nobody"])
 
 
 def test_a_branch_that_moves_meanwhile_is_not_written_to(
@@ -258,7 +261,7 @@ def test_a_branch_that_moves_meanwhile_is_not_written_to(
 
     monkeypatch.setattr(repairing, "repair_context", slowly)
     with pytest.raises(RefChangedError):
-        repair(repo.contexts, in_place=True)
+        sessions(repo.contexts.store).repair(in_place=True)
     assert said(repo.contexts, "main")[-1] == (HURRY.role, HURRY.parts)
     assert [name for name, _ in repo.store.refs.iterate()] == ["refs/heads/main"]
 
@@ -271,18 +274,18 @@ def test_a_repaired_branch_holds_what_was_mended(
     """The commit's operations give exactly the mended context, with hidden messages and ghosts about."""
     store = Store.memory()
     try:
-        written = writing.commit(store, messages, author="ada", branch="main")
+        written = writing.commit(Writer(store, author="ada").on("main"), messages)
     except InvalidMessageError:
         return
     hidden = data.draw(st.lists(st.sampled_from(written.addresses), max_size=2, unique=True))
     if hidden:
-        draft = writing.new_draft(store)
+        draft = Draft(Writer(store, author="ada").on("main"))
         draft.remove(hidden, ghost=data.draw(st.booleans()))
-        writing.write(store, draft, author="ada", branch="main")
+        writing.write(draft)
     compiler = ContextCompiler(store)
     before = said(compiler, "main")
     mended = repair_context(compiler.compile("main").messages)
-    report = repair(compiler, "main")
+    report = sessions(compiler.store).repair("main")
     assert said(compiler, "main") == before
     if report.outcome == SOUND:
         assert not mended.faults
@@ -294,5 +297,5 @@ def test_a_repaired_branch_holds_what_was_mended(
         if not hidden:
             assert said(compiler, "repaired/main") == [(i.role, i.parts) for i in mended.items]
         assert compiler.verify("repaired/main").matches
-        assert repair(compiler, "main").outcome == REPAIRED_BEFORE
-        assert repair(compiler, "repaired/main").outcome == SOUND
+        assert sessions(compiler.store).repair("main").outcome == REPAIRED_BEFORE
+        assert sessions(compiler.store).repair("repaired/main").outcome == SOUND

@@ -25,12 +25,14 @@ from trace_store.context.fold import Fold
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import StateError, TraceError
 from trace_store.history import commit
+from trace_store.history.branches import Branches
 from trace_store.history.draft import Draft
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.seal import seal
 from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.parts import Text, ToolCall, ToolResult
+from trace_store.writer import Writer
 
 Change = Callable[[Draft, list[Address]], object]
 
@@ -41,10 +43,15 @@ def opened() -> Store:
     return Store.memory(clock=FixedClock(step=1000))
 
 
+def branches(store: Store) -> Branches:
+    return Branches(Writer(store, author=AUTHOR))
+
+
 def told(store: Store, *texts: str) -> list[Address]:
     """Commit messages one by one; return their addresses."""
     return [
-        commit.commit(store, [Message("user", text)], author=AUTHOR).addresses[0] for text in texts
+        commit.commit(Writer(store, author=AUTHOR), [Message("user", text)]).addresses[0]
+        for text in texts
     ]
 
 
@@ -55,9 +62,9 @@ def born(store: Store, address: Address) -> ObjectId:
 
 
 def change(store: Store, add: Callable[[Draft], object]) -> ObjectId:
-    draft = commit.new_draft(store)
+    draft = Draft(Writer(store, author=AUTHOR))
     add(draft)
-    return commit.write(store, draft, author=AUTHOR).oid
+    return commit.write(draft).oid
 
 
 def fold(store: Store, revision: str = "HEAD") -> Fold:
@@ -111,42 +118,42 @@ def test_each_kind_of_operation_has_an_inverse(kind: str) -> None:
     changed = state(fold(store))
     assert changed != before
     (later,) = told(store, "later")
-    merge.revert.revert(store, [done.hex()], author=AUTHOR)
+    merge.revert.revert(Writer(store, author=AUTHOR), [done.hex()])
     assert [each for each in state(fold(store)) if each[0] != later] == before
-    merge.revert.revert(store, ["HEAD"], author=AUTHOR)
+    merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD"])
     assert [each for each in state(fold(store)) if each[0] != later] == changed
 
 
 def test_what_a_merge_brought_is_taken_back() -> None:
     store = opened()
     (_base,) = told(store, "base")
-    history.switch.begin_branch(store, "side", author=AUTHOR)
+    branches(store).switch("side", create=True)
     told(store, "theirs")
     theirs = store.refs.read("refs/heads/side")
     assert theirs is not None
-    history.switch.switch(store, "main", author=AUTHOR)
+    branches(store).switch("main")
     told(store, "ours")
     before = state(fold(store))
-    joined = merge.merge.merge(store, "side", author=AUTHOR).after
+    joined = merge.merge.merge(Writer(store, author=AUTHOR), "side").after
     assert joined is not None
     assert len(state(fold(store))) == len(before) + 1
-    merge.revert.revert(store, [joined.hex()], author=AUTHOR)
+    merge.revert.revert(Writer(store, author=AUTHOR), [joined.hex()])
     assert state(fold(store)) == before
 
 
 def test_a_ghost_that_a_merge_brought_is_taken_back() -> None:
     store = opened()
     told(store, "base")
-    history.branches.create_branch(store, "side", author=AUTHOR)
+    branches(store).create("side")
     told(store, "ours")
-    history.switch.switch(store, "side", author=AUTHOR)
+    branches(store).switch("side")
     (theirs,) = told(store, "theirs")
     change(store, lambda draft: draft.remove([theirs], ghost=True))
-    history.switch.switch(store, "main", author=AUTHOR)
+    branches(store).switch("main")
     before = state(fold(store))
-    merge.merge.merge(store, "side", author=AUTHOR)
+    merge.merge.merge(Writer(store, author=AUTHOR), "side")
     assert len(state(fold(store))) == len(before) + 1
-    merge.revert.revert(store, ["HEAD"], author=AUTHOR)
+    merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD"])
     assert state(fold(store)) == before
 
 
@@ -157,7 +164,7 @@ def test_a_range_is_taken_back_as_a_whole() -> None:
     change(store, lambda draft: draft.edit(at[1], "once"))
     change(store, lambda draft: draft.edit(at[1], "twice"))
     change(store, lambda draft: draft.remove([at[1]]))
-    found = merge.revert.revert(store, ["HEAD~3..HEAD"], author=AUTHOR)
+    found = merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD~3..HEAD"])
     assert len(found.made) == 3
     assert state(fold(store)) == before
 
@@ -195,11 +202,11 @@ def test_each_conflict_has_a_name(kind: str) -> None:
     done = change(store, lambda draft: first(draft, at))
     change(store, lambda draft: second(draft, at))
     head, now = store.refs.head(), state(fold(store))
-    found = merge.revert.revert(store, [done.hex()], author=AUTHOR)
+    found = merge.revert.revert(Writer(store, author=AUTHOR), [done.hex()])
     assert (found.outcome, {each.kind for each in found.conflicts}) == ("stopped", {kind})
     assert store.refs.head() == head
     merge.resolve.abort(store)
-    merge.revert.revert(store, [done.hex()], author=AUTHOR, favour="ours")
+    merge.revert.revert(Writer(store, author=AUTHOR), [done.hex()], favour="ours")
     kept = [each for each in state(fold(store)) if kind != "contradicting-priorities"]
     assert kind == "contradicting-priorities" or kept == now
 
@@ -209,7 +216,7 @@ def test_theirs_takes_back_all_the_same() -> None:
     at = prepared(store)
     done = change(store, lambda draft: draft.edit(at[1], "once"))
     change(store, lambda draft: draft.edit(at[1], "twice"))
-    merge.revert.revert(store, [done.hex()], author=AUTHOR, favour="theirs")
+    merge.revert.revert(Writer(store, author=AUTHOR), [done.hex()], favour="theirs")
     entry = fold(store).entry(at[1])
     assert entry.parts == entry.versions[0].parts
 
@@ -218,7 +225,7 @@ def test_an_edited_answer_is_not_taken_out_unseen() -> None:
     store = opened()
     at = told(store, "question", "answer")
     change(store, lambda draft: draft.edit(at[1], "a better answer"))
-    found = merge.revert.revert(store, ["HEAD~1"], author=AUTHOR)
+    found = merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD~1"])
     assert [each.kind for each in found.conflicts] == ["edited-and-removed"]
 
 
@@ -226,9 +233,9 @@ def test_c17_a_call_is_not_separated_from_its_result() -> None:
     store = opened()
     told(store, "look")
     calls = [Message("assistant", [ToolCall("call_1", "ls", "{}")])]
-    commit.commit(store, calls, author=AUTHOR)
-    commit.commit(store, [Message("tool", [ToolResult("call_1", "a.txt")])], author=AUTHOR)
-    merge.revert.revert(store, ["HEAD"], author=AUTHOR)
+    commit.commit(Writer(store, author=AUTHOR), calls)
+    commit.commit(Writer(store, author=AUTHOR), [Message("tool", [ToolResult("call_1", "a.txt")])])
+    merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD"])
     assert len(list(fold(store).visible())) == 1
 
 
@@ -270,9 +277,9 @@ def test_a_recorded_usage_is_a_fact() -> None:
     store = opened()
     told(store, "question")
     counts = {"input_tokens": 1, "output_tokens": 1}
-    change(store, lambda draft: draft.record_usage(counts))
-    with pytest.raises(StateError, match="only usage or metadata"):
-        merge.revert.revert(store, ["HEAD"], author=AUTHOR)
+    usage = change(store, lambda draft: draft.record_usage(counts))
+    done = merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD"])
+    assert (done.outcome, done.made, done.there) == ("up-to-date", (), (usage,))
 
 
 @pytest.mark.parametrize("first", OPERATIONS)
@@ -287,15 +294,15 @@ def test_what_was_staged_is_committed_again_as_one(first: str) -> None:
     change(store, lambda draft: draft.move([own], after=at[0]))
     shown = [each[1:] for each in state(fold(store)) if isinstance(each[0], tuple)]
     tip = store.refs.head().oid
-    history.reset.reset_soft(store, start.hex(), author=AUTHOR)
-    done = history.reset.commit_staged(store, author=AUTHOR)
+    history.reset.reset_soft(Writer(store, author=AUTHOR), start.hex())
+    done = history.reset.commit_staged(Writer(store, author=AUTHOR))
     assert [each[1:] for each in state(fold(store)) if isinstance(each[0], tuple)] == shown
     assert read_commit(done.oid, store.objects.read).parents == (start,)
     assert store.refs.read(done.staged.ref) is None
     assert tip in dict(store.refs.iterate("refs/trash/")).values()
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     assert store.refs.read(done.staged.ref) == tip
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     assert store.refs.head().oid == tip
 
 
@@ -303,21 +310,21 @@ def test_nothing_is_staged_where_the_branch_went_on() -> None:
     store = opened()
     told(store, "a", "b", "c")
     with pytest.raises(StateError, match="nothing is staged"):
-        history.reset.commit_staged(store, author=AUTHOR)
-    history.reset.reset_soft(store, "HEAD~1", author=AUTHOR)
+        history.reset.commit_staged(Writer(store, author=AUTHOR))
+    history.reset.reset_soft(Writer(store, author=AUTHOR), "HEAD~1")
     told(store, "else")
     with pytest.raises(StateError, match="do not continue"):
-        history.reset.commit_staged(store, author=AUTHOR)
+        history.reset.commit_staged(Writer(store, author=AUTHOR))
 
 
 def test_what_is_staged_is_kept_when_something_else_is() -> None:
     store = opened()
     told(store, "a", "b", "c")
     first = store.refs.head().oid
-    history.reset.reset_soft(store, "HEAD~1", author=AUTHOR)
+    history.reset.reset_soft(Writer(store, author=AUTHOR), "HEAD~1")
     told(store, "else")
     second = store.refs.head().oid
-    history.reset.reset_soft(store, "HEAD~1", author=AUTHOR)
+    history.reset.reset_soft(Writer(store, author=AUTHOR), "HEAD~1")
     assert store.refs.read("refs/staged/heads/main") == second
     assert first in dict(store.refs.iterate("refs/trash/")).values()
 
@@ -334,23 +341,21 @@ def _step(store: Store, kind: str, number: int) -> None:
     steps: dict[str, Callable[[], object]] = {
         "commit": lambda: told(store, f"said {number}"),
         "remove": lambda: change(store, lambda d: d.remove([at[number % len(at)]])),
-        "create": lambda: history.branches.create_branch(
-            store, name, back, author=AUTHOR, force=True
+        "create": lambda: branches(store).create(name, back, force=True),
+        "begin": lambda: branches(store).switch(name, create=True, start=back, force=True),
+        "switch": lambda: branches(store).switch(_pick(store, number)),
+        "detach": lambda: branches(store).checkout(back, detach=True),
+        "delete": lambda: branches(store).delete(_pick(store, number)),
+        "rename": lambda: branches(store).rename(_pick(store, number), name),
+        "hard": lambda: history.reset.reset_hard(Writer(store, author=AUTHOR), back),
+        "soft": lambda: history.reset.reset_soft(Writer(store, author=AUTHOR), back),
+        "staged": lambda: history.reset.commit_staged(Writer(store, author=AUTHOR)),
+        "revert": lambda: merge.revert.revert(
+            Writer(store, author=AUTHOR), ["HEAD"], favour="theirs"
         ),
-        "begin": lambda: history.switch.begin_branch(store, name, back, author=AUTHOR, force=True),
-        "switch": lambda: history.switch.switch(store, _pick(store, number), author=AUTHOR),
-        "detach": lambda: history.switch.detach(store, back, author=AUTHOR),
-        "delete": lambda: history.branches.delete_branches(
-            store, [_pick(store, number)], author=AUTHOR
+        "tag": lambda: history.tags.Tags(Writer(store, author=AUTHOR)).create(
+            "v", back, force=True
         ),
-        "rename": lambda: history.branches.rename_branch(
-            store, _pick(store, number), name, author=AUTHOR
-        ),
-        "hard": lambda: history.reset.reset_hard(store, back, author=AUTHOR),
-        "soft": lambda: history.reset.reset_soft(store, back, author=AUTHOR),
-        "staged": lambda: history.reset.commit_staged(store, author=AUTHOR),
-        "revert": lambda: merge.revert.revert(store, ["HEAD"], author=AUTHOR, favour="theirs"),
-        "tag": lambda: history.tags.create_tag(store, "v", back, author=AUTHOR, force=True),
     }
     steps[kind]()
 
@@ -396,23 +401,23 @@ def check_steps(store: Store, steps: list[tuple[str, int]]) -> None:
         if seen() != states[-1]:
             states.append(seen())
     for expected in reversed(states[:-1]):
-        history.undo.undo(store, author=AUTHOR)
+        history.undo.undo(Writer(store, author=AUTHOR))
         assert seen() == expected
     for expected in states[1:]:
-        history.undo.redo(store, author=AUTHOR)
+        history.undo.redo(Writer(store, author=AUTHOR))
         assert seen() == expected
     with pytest.raises(StateError):
-        history.undo.redo(store, author=AUTHOR)
+        history.undo.redo(Writer(store, author=AUTHOR))
 
 
 def test_undo_refuses_what_something_else_moved_since() -> None:
     store = opened()
     told(store, "a", "b")
-    history.branches.create_branch(store, "idea", "HEAD", author=AUTHOR)
+    branches(store).create("idea", "HEAD")
     moved = Transaction([], [RefEdit("refs/heads/idea", None, ANY)], "moved by git")
     store.transact(lambda _: moved, author="git")
     with pytest.raises(StateError, match="has moved since"):
-        history.undo.undo(store, author=AUTHOR)
+        history.undo.undo(Writer(store, author=AUTHOR))
 
 
 def test_a_copy_of_a_call_with_the_same_id_is_taken_back_alone() -> None:
@@ -422,10 +427,10 @@ def test_a_copy_of_a_call_with_the_same_id_is_taken_back_alone() -> None:
         Message("assistant", [ToolCall("c1", "look", "{}")]),
         Message("tool", [ToolResult("c1", "found")]),
     ]
-    commit.commit(store, exchange, author=AUTHOR)
+    commit.commit(Writer(store, author=AUTHOR), exchange)
     expected = state(fold(store))
-    commit.commit(store, exchange, author=AUTHOR)
-    merge.revert.revert(store, ["HEAD"], author=AUTHOR)
+    commit.commit(Writer(store, author=AUTHOR), exchange)
+    merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD"])
     assert state(fold(store)) == expected
 
 
@@ -433,10 +438,10 @@ def diverged(folder: Path) -> tuple[Store, list[ObjectId]]:
     """Return a store whose HEAD is on a branch with two tips, and its commits: base, own, other."""
     store = Store.init(str(folder), clock=FixedClock(step=1000), durability="fast")
     told(store, "first", "base")
-    history.branches.create_branch(store, "side", author=AUTHOR)
-    history.branches.create_branch(store, "third", author=AUTHOR)
+    branches(store).create("side")
+    branches(store).create("third")
     (other,) = told(store, "other")
-    history.switch.switch(store, "side", author=AUTHOR)
+    branches(store).switch("side")
     (own,) = told(store, "own")
     seal(store)
     store.refs.files.add("refs/heads/side", born(store, other))
@@ -448,12 +453,12 @@ def diverged(folder: Path) -> tuple[Store, list[ObjectId]]:
 @pytest.mark.parametrize("joined", [False, True])
 def test_a_branch_goes_back_behind_what_is_or_was_diverged(tmp_path: Path, *, joined: bool) -> None:
     store, (base, own, other) = diverged(tmp_path)
-    tip = merge.merge.merge(store, author=AUTHOR).after if joined else own
-    found = history.reset.reset_hard(store, "third", author=AUTHOR)
+    tip = merge.merge.merge(Writer(store, author=AUTHOR)).after if joined else own
+    found = history.reset.reset_hard(Writer(store, author=AUTHOR), "third")
     assert store.refs.tips("refs/heads/side") == (found.after,) == (base,)
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     assert store.refs.read("refs/heads/side") == tip
-    history.undo.redo(store, author=AUTHOR)
+    history.undo.redo(Writer(store, author=AUTHOR))
     assert store.refs.tips("refs/heads/side") == (base,)
     seal(store)
     assert store.refs.tips("refs/heads/side") == (base,)
@@ -469,21 +474,21 @@ def test_undo_gives_back_the_tip_that_a_branch_took_up(
 ) -> None:
     store, (_, own, other) = diverged(tmp_path)
     if how == "merge":
-        merge.merge.merge(store, author=AUTHOR)
+        merge.merge.merge(Writer(store, author=AUTHOR))
     elif how == "rebase":
-        merge.rebase.rebase(store, str(other), author=AUTHOR)
+        merge.rebase.rebase(Writer(store, author=AUTHOR), str(other))
     else:
-        history.reset.reset_hard(store, str(other), author=AUTHOR)
+        history.reset.reset_hard(Writer(store, author=AUTHOR), str(other))
     (tip,) = store.refs.tips("refs/heads/side")
     told(store, "more")
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     if sealed:
         seal(store)
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     assert store.refs.tips("refs/heads/side") == (own, other)
-    history.undo.redo(store, author=AUTHOR)
+    history.undo.redo(Writer(store, author=AUTHOR))
     assert store.refs.tips("refs/heads/side") == (tip,)
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     assert store.refs.tips("refs/heads/side") == (own, other)
     assert [each.code for each in fsck(store)] == ["ref-diverged"]
 
@@ -495,14 +500,14 @@ def test_undo_takes_back_what_was_done_last_whatever_the_clock_says(
     store = Store.init(str(tmp_path), clock=FixedClock(step=0), durability=durability)
     for number in range(5):
         told(store, f"m{number}")
-        history.tags.create_tag(store, f"v{number}", author=AUTHOR)
+        history.tags.Tags(Writer(store, author=AUTHOR)).create(f"v{number}")
     store.close()
     # Somebody sets the clock back.
     store = Store.open(str(tmp_path / ".trace"), clock=FixedClock(start=1, step=0))
     told(store, "later")
-    history.switch.begin_branch(store, "idea", author=AUTHOR)
+    branches(store).switch("idea", create=True)
     told(store, "on it")
-    said = [history.undo.undo(store, author=AUTHOR).message for _ in range(7)]
+    said = [history.undo.undo(Writer(store, author=AUTHOR)).message for _ in range(7)]
     assert said == [
         *("commit", "switch: moving from main to idea", "commit"),
         *("tag: v4", "commit", "tag: v3", "commit"),
@@ -525,55 +530,55 @@ WORDS = [
 def test_what_somebody_says_of_a_commit_is_not_taken_for_a_command(words: str) -> None:
     store = opened()
     told(store, "first")
-    history.branches.create_branch(store, "idea", author=AUTHOR)
-    history.switch.switch(store, "idea", author=AUTHOR)
-    history.switch.switch(store, "main", author=AUTHOR)
+    branches(store).create("idea")
+    branches(store).switch("idea")
+    branches(store).switch("main")
     before = store.refs.head()
     for text in ("second", "third"):
-        commit.commit(store, [Message("user", [Text(text)])], author=AUTHOR, message=words)
-    assert history.undo.undo(store, author=AUTHOR).message == f"commit: {words}"
+        commit.commit(Writer(store, author=AUTHOR), [Message("user", [Text(text)])], message=words)
+    assert history.undo.undo(Writer(store, author=AUTHOR)).message == f"commit: {words}"
     head = store.refs.head()
     assert head.ref == "refs/heads/main"
     assert len(list(fold(store).visible())) == 2
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     assert store.refs.head() == before
-    history.undo.redo(store, author=AUTHOR)
+    history.undo.redo(Writer(store, author=AUTHOR))
     assert store.refs.head() == head
-    assert history.switch.switch(store, "-", author=AUTHOR).after.ref == "refs/heads/idea"
+    assert branches(store).switch("-").after.ref == "refs/heads/idea"
 
 
 @pytest.mark.parametrize("joined", [False, True])
 def test_a_branch_that_is_or_was_diverged_goes_as_a_whole(tmp_path: Path, *, joined: bool) -> None:
     store, (_, own, other) = diverged(tmp_path)
-    tip = merge.merge.merge(store, author=AUTHOR).after if joined else own
+    tip = merge.merge.merge(Writer(store, author=AUTHOR)).after if joined else own
     tips = (tip,) if joined else (own, other)
-    history.branches.rename_branch(store, "side", "new", author=AUTHOR)
+    branches(store).rename("side", "new")
     assert store.refs.tips("refs/heads/side") == ()
     assert store.refs.tips("refs/heads/new") == (tip,)
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     assert store.refs.tips("refs/heads/side") == tips
-    history.switch.switch(store, "third", author=AUTHOR)
-    history.branches.delete_branches(store, ["side"], author=AUTHOR)
+    branches(store).switch("third")
+    branches(store).delete("side")
     assert store.refs.tips("refs/heads/side") == ()
     kept = {oid for _, oid in store.refs.iterate("refs/trash/")}
     assert kept >= ({tip} if joined else {own, other})
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     assert store.refs.tips("refs/heads/side") == tips
 
 
 def test_what_a_branch_has_joined_does_not_come_back_when_it_goes_elsewhere(tmp_path: Path) -> None:
     store, _ = diverged(tmp_path)
-    history.switch.switch(store, "third", author=AUTHOR)
+    branches(store).switch("third")
     (elsewhere,) = told(store, "elsewhere")
-    history.switch.switch(store, "side", author=AUTHOR)
-    tip = merge.merge.merge(store, author=AUTHOR).after
-    history.reset.reset_hard(store, "third", author=AUTHOR)
+    branches(store).switch("side")
+    tip = merge.merge.merge(Writer(store, author=AUTHOR)).after
+    history.reset.reset_hard(Writer(store, author=AUTHOR), "third")
     assert store.refs.tips("refs/heads/side") == (born(store, elsewhere),)
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     assert store.refs.tips("refs/heads/side") == (tip,)
-    merge.rebase.rebase(store, "third", author=AUTHOR)
+    merge.rebase.rebase(Writer(store, author=AUTHOR), "third")
     assert len(store.refs.tips("refs/heads/side")) == 1
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     assert store.refs.tips("refs/heads/side") == (tip,)
 
 
@@ -583,30 +588,32 @@ def test_what_is_settled_is_settled_though_nothing_else_can_be_taken_back(tmp_pa
     change(store, lambda draft: draft.record_usage({"input_tokens": 1}))
     change(store, lambda draft: draft.edit(at, "once"))
     change(store, lambda draft: draft.edit(at, "twice"))
-    found = merge.revert.revert(store, ["HEAD~1", "HEAD~2"], author=AUTHOR)
+    found = merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD~1", "HEAD~2"])
     assert [each.kind for each in found.conflicts] == ["both-edited"]
-    assert merge.resolve.resolve(store, "1", merge.conflicts.Resolution("ours")) == ()
-    done = merge.revert.continue_revert(store, author=AUTHOR)
-    assert (done.outcome, done.made) == ("done", ())
+    assert merge.resolve.resolve(Writer(store), "1", merge.conflicts.Resolution("ours")) == ()
+    done = merge.revert.continue_revert(Writer(store, author=AUTHOR))
+    assert (done.outcome, done.made) == ("up-to-date", ())
 
 
 def test_a_revert_passes_over_what_did_nothing_that_shows() -> None:
     """What a merge brought is taken back with it, and a report of usage changed nothing."""
     store = opened()
     told(store, "base")
-    history.branches.create_branch(store, "side", author=AUTHOR)
-    history.switch.switch(store, "side", author=AUTHOR)
+    branches(store).create("side")
+    branches(store).switch("side")
     told(store, "s")
-    history.switch.switch(store, "main", author=AUTHOR)
+    branches(store).switch("main")
     told(store, "m")
-    merge.merge.merge(store, "side", author=AUTHOR)
+    merge.merge.merge(Writer(store, author=AUTHOR), "side")
     usage = change(store, lambda draft: draft.record_usage({"input_tokens": 1}))
-    made = merge.revert.revert(store, ["HEAD~3..HEAD"], author=AUTHOR).made
+    made = merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD~3..HEAD"]).made
     assert len(made) == 2
     assert [entry.visible for entry in fold(store).entries] == [True, False, False]
-    with pytest.raises(StateError, match=r"nothing to revert: .* records only usage"):
-        merge.revert.revert(store, [usage.hex()], author=AUTHOR)
-    assert merge.revert.revert(store, ["HEAD..HEAD"], author=AUTHOR).made == ()  # an empty range
+    again = merge.revert.revert(Writer(store, author=AUTHOR), [usage.hex()])
+    assert (again.outcome, again.there) == ("up-to-date", (usage,))
+    assert (
+        merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD..HEAD"]).made == ()
+    )  # an empty range
 
 
 def test_a_revert_skips_what_it_stopped_at_and_not_what_did_nothing(tmp_path: Path) -> None:
@@ -616,9 +623,9 @@ def test_a_revert_skips_what_it_stopped_at_and_not_what_did_nothing(tmp_path: Pa
     change(store, lambda draft: draft.record_usage({"input_tokens": 1}))
     told(store, "more")
     change(store, lambda draft: draft.edit(at, "twice"))
-    found = merge.revert.revert(store, ["HEAD~2", "HEAD~3", "HEAD~1"], author=AUTHOR)
+    found = merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD~2", "HEAD~3", "HEAD~1"])
     assert [each.kind for each in found.conflicts] == ["both-edited"]
-    done = merge.revert.continue_revert(store, author=AUTHOR, skip=True)
+    done = merge.revert.continue_revert(Writer(store, author=AUTHOR), skip=True)
     assert len(done.made) == 1
     assert [entry.address for entry in fold(store).visible()] == [at]
 
@@ -628,7 +635,7 @@ def test_a_result_goes_with_a_call_that_is_replaced_again() -> None:
     told(store, "before")
     call = (
         commit.commit(
-            store, [Message("assistant", [ToolCall("c1", "ls", "{}")])], author=AUTHOR
+            Writer(store, author=AUTHOR), [Message("assistant", [ToolCall("c1", "ls", "{}")])]
         ).oid,
         0,
     )
@@ -640,18 +647,18 @@ def test_a_result_goes_with_a_call_that_is_replaced_again() -> None:
 
     expected = state(fold(store))
     change(store, shown_again)
-    merge.revert.revert(store, ["HEAD"], author=AUTHOR, favour="ours")
+    merge.revert.revert(Writer(store, author=AUTHOR), ["HEAD"], favour="ours")
     assert state(fold(store)) == expected
 
 
 def test_undo_brings_back_the_tips_that_a_command_gave_up(tmp_path: Path) -> None:
     store, (base, own, other) = diverged(tmp_path)
     assert set(store.refs.tips("refs/heads/side")) == {own, other}
-    history.reset.reset_hard(store, str(base), author=AUTHOR)
+    history.reset.reset_hard(Writer(store, author=AUTHOR), str(base))
     assert store.refs.tips("refs/heads/side") == (base,)
-    history.undo.undo(store, author=AUTHOR)
+    history.undo.undo(Writer(store, author=AUTHOR))
     assert store.refs.tips("refs/heads/side") == (own, other)
-    history.undo.redo(store, author=AUTHOR)
+    history.undo.redo(Writer(store, author=AUTHOR))
     assert store.refs.tips("refs/heads/side") == (base,)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.store.support.histories import move, put
 from trace_store import FixedClock, Message, ObjectId, Store
+from trace_store.base.oid import hash_object
 from trace_store.errors import (
     AmbiguousRevisionError,
     InvalidInputError,
@@ -18,8 +19,15 @@ from trace_store.errors import (
 from trace_store.history import commit
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, Tag
-from trace_store.oid import hash_object
-from trace_store.revision import ref_of, resolve, resolve_address, resolve_commit, resolve_range
+from trace_store.store.revision import (
+    branch_of,
+    ref_of,
+    resolve,
+    resolve_address,
+    resolve_commit,
+    resolve_range,
+)
+from trace_store.writer import Writer
 
 START = 1_700_000_000_000
 
@@ -36,7 +44,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 def line(store: Store) -> list[ObjectId]:
     """Four commits on main, oldest first; the second creates two messages."""
     return [
-        commit.commit(store, [Message("user", f"m{i}")] * (2 if i == 1 else 1), author="ada").oid
+        commit.commit(
+            Writer(store, author="ada"), [Message("user", f"m{i}")] * (2 if i == 1 else 1)
+        ).oid
         for i in range(4)
     ]
 
@@ -208,14 +218,24 @@ def test_a_session_is_called_by_its_id(store: Store, line: list[ObjectId]) -> No
         assert caught.value.candidates == [f"sessions/{each}" for each in told]
 
 
-def test_a_session_hides_no_branch_and_no_object(store: Store, line: list[ObjectId]) -> None:
+def test_a_session_hides_no_branch_and_an_id_of_both_lists_both(
+    store: Store, line: list[ObjectId]
+) -> None:
     digits = str(line[0])[:8]
     for name in ("main", "side", digits, "HEAD"):
         move(store, f"refs/heads/sessions/codex/{name}", line[1])
     move(store, "refs/heads/side", line[2])
     assert resolve(store, "side") == line[2]
     assert resolve(store, "HEAD") == resolve(store, "main") == line[3]
-    assert resolve_commit(store, digits) == line[0]
+    for text in (digits, f"{digits}~1"):
+        for find in (resolve, resolve_commit):
+            with pytest.raises(AmbiguousRevisionError, match="a session and of an object") as told:
+                find(store, text)
+            assert told.value.candidates == [f"sessions/codex/{digits}", line[0]]
+    assert (
+        resolve_commit(store, str(line[0])[:12]) == resolve_commit(store, str(line[0])) == line[0]
+    )
+    assert branch_of(store, digits) == f"refs/heads/sessions/codex/{digits}"
     assert resolve(store, f"codex/{digits}") == line[1]
 
 

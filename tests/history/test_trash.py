@@ -8,23 +8,27 @@ import pytest
 
 from tests.store.support.histories import put
 from trace_store import errors
+from trace_store.base.ident import FixedClock, parse_duration
+from trace_store.base.oid import ObjectId
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.history import retention, trash_entries
-from trace_store.history.branches import delete_refs
+from trace_store.history import retention
 from trace_store.history.retention import RetentionRules, read_rules
-from trace_store.history.trash_entries import TrashFilter, list_messages, list_refs
-from trace_store.ident import FixedClock, parse_duration
+from trace_store.history.trash import RestoredMessage
+from trace_store.history.trash_entries import TrashFilter, find_ref, list_messages, list_refs
+from trace_store.history.trash_refs import delete_refs
+from trace_store.maintenance.du import own_amounts
 from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.gc import gc, prune
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Tag
 from trace_store.objects.message import Message
 from trace_store.objects.parts import ToolCall, ToolResult
-from trace_store.oid import ObjectId
 from trace_store.repo.repository import Repo
+from trace_store.writer import Writer
 
 ADA = "Ada <ada@example.org>"
 HOUR, DAY = 3_600_000, 86_400_000
+CLOCK_STEP = 1000
+"""How far the clock of tests moves when it is read."""
 
 
 class StepClock(FixedClock):
@@ -59,6 +63,13 @@ def texts(repo: Repo) -> list[str]:
 
 def in_trash(repo: Repo) -> list[str]:
     return [each.ref for each in list_refs(repo.store)]
+
+
+def restored(repo: Repo, address: Address) -> tuple[RestoredMessage, ...]:
+    """Restore a message, and return what is shown again."""
+    messages = repo.trash.restore(address).messages
+    assert messages is not None
+    return messages.messages
 
 
 def delete_branch(repo: Repo, name: str, *said: str) -> ObjectId:
@@ -114,13 +125,13 @@ def test_restored_messages_stand_where_they_stood(repo: Repo) -> None:
     made = say(repo, "one", "two", "three", "four")
     before = repo.compile().prefix_hash
     repo.remove(made[1:3])
-    [only] = trash_entries.restore_messages(repo.contexts, [made[2]], author=ADA).messages
+    [only] = restored(repo, made[2])
     assert (only.after, only.is_exact) == (made[0], False), "two is hidden, so one is nearest"
-    [other] = trash_entries.restore_messages(repo.contexts, [made[1]], author=ADA).messages
+    [other] = restored(repo, made[1])
     assert (other.after, other.is_exact) == (made[0], True)
     assert repo.compile().prefix_hash == before
     with pytest.raises(errors.StateError, match="is not in the trash"):
-        trash_entries.restore_messages(repo.contexts, [made[1]], author=ADA)
+        repo.trash.restore(made[1])
 
 
 def test_a_call_comes_back_with_its_results(repo: Repo) -> None:
@@ -131,8 +142,8 @@ def test_a_call_comes_back_with_its_results(repo: Repo) -> None:
         ]
     )
     repo.remove(made.addresses[1], ghost=True)
-    done = trash_entries.restore_messages(repo.contexts, made.addresses[:1], author=ADA)
-    assert [each.address for each in done.messages] == made.addresses
+    done = restored(repo, made.addresses[0])
+    assert [each.address for each in done] == made.addresses
     assert len(repo.compile()) == 2
 
 
@@ -143,20 +154,22 @@ def test_another_branch_has_a_trash_of_its_own(repo: Repo) -> None:
     assert listed(repo, "other") == []
     assert listed(repo, "main") == ["one"]
     repo.branches.switch("other")
-    trash_entries.restore_messages(repo.contexts, [one], author=ADA, branch="main")
+    repo.trash.restore(one, ref="main")
     assert listed(repo, "main") == []
 
 
 def test_emptied_messages_leave_the_list_and_can_be_restored(repo: Repo) -> None:
-    [one, two] = say(repo, "one", "two")
+    long = "one of the messages"
+    [one, two] = say(repo, long, "two")
     repo.remove([one, two])
-    report = trash_entries.empty(repo.contexts, [one], [], author=ADA)
+    longest = max(each.token_count for each in repo.trash.list().messages)
+    report = repo.trash.empty(min_tokens=longest)
     assert (report.messages, report.freed.objects) == (1, 0)
     assert listed(repo) == ["two"]
     repo.restore(one)
-    assert texts(repo) == ["one"]
+    assert texts(repo) == [long]
     repo.remove(one)
-    assert listed(repo) == ["one", "two"], "removed anew, it is in the trash anew"
+    assert listed(repo) == [long, "two"], "removed anew, it is in the trash anew"
 
 
 def test_deleted_and_moved_refs(repo: Repo) -> None:
@@ -174,25 +187,25 @@ def test_deleted_and_moved_refs(repo: Repo) -> None:
     [idea] = list_refs(repo.store, where=TrashFilter(text="ONLY on"))
     assert (idea.oid, idea.text) == (tip, "user: only on idea")
     assert [each.name for each in list_refs(repo.store, "idea")] == ["idea"]
-    assert trash_entries.find_ref(repo.store, "idea") == idea
-    assert trash_entries.find_ref(repo.store, "nothing") is None
+    assert find_ref(repo.store, "idea") == idea
+    assert find_ref(repo.store, "nothing") is None
 
 
 def test_restored_refs_are_undone_and_taken_names_refused(repo: Repo) -> None:
     say(repo, "one", "two")
     tip = delete_branch(repo, "idea")
     [entry] = list_refs(repo.store)
-    [done] = trash_entries.restore_refs(repo.store, [entry], author=ADA)
+    [done] = repo.trash.restore("idea").refs
     assert (done.ref, repo.resolve("idea")) == ("refs/heads/idea", tip)
     assert list_refs(repo.store) == []
     repo.undo()
     assert in_trash(repo) == [entry.ref]
     repo.branches.create("idea")
     with pytest.raises(errors.AlreadyExistsError):
-        trash_entries.restore_refs(repo.store, [entry], author=ADA)
-    [skipped] = trash_entries.restore_refs(repo.store, [entry], author=ADA, skip=True)
+        repo.trash.restore("idea")
+    [skipped] = repo.trash.restore(everything=True).refs
     assert (skipped.ref, in_trash(repo)) == ("", [entry.ref])
-    [renamed] = trash_entries.restore_refs(repo.store, [entry], author=ADA, name="better")
+    [renamed] = repo.trash.restore("idea", name="better").refs
     assert (renamed.ref, repo.resolve("better")) == ("refs/heads/better", tip)
 
 
@@ -200,11 +213,11 @@ def test_deleted_checkpoints_come_back(repo: Repo) -> None:
     [one] = say(repo, "one")
     ref, tip = "refs/checkpoints/before", repo.resolve("HEAD")
     repo.store.transact(lambda _: Transaction((), [RefEdit(ref, tip, None)]))
-    delete_refs(repo.store, [ref], author=ADA, what="checkpoint")
-    entry = trash_entries.find_ref(repo.store, "before")
+    delete_refs(Writer(repo.store, author=ADA), [ref], what="checkpoint")
+    entry = find_ref(repo.store, "before")
     assert entry is not None
     assert (entry.kind, entry.original) == ("checkpoint", ref)
-    trash_entries.restore_refs(repo.store, [entry], author=ADA)
+    repo.trash.restore("before")
     assert repo.store.refs.read(ref) == tip
     assert one in repo.contexts.fold(tip)
 
@@ -214,10 +227,10 @@ def test_several_tips_of_one_branch_are_ambiguous(repo: Repo) -> None:
     delete_branch(repo, "idea", "first")
     delete_branch(repo, "idea", "second")
     with pytest.raises(errors.AmbiguousRevisionError) as caught:
-        trash_entries.find_ref(repo.store, "idea")
+        find_ref(repo.store, "idea")
     candidates: tuple[str, ...] = caught.value.data["candidates"]  # type: ignore[assignment]
     assert sorted(candidates) == sorted(in_trash(repo))
-    assert trash_entries.find_ref(repo.store, candidates[0]) is not None
+    assert find_ref(repo.store, candidates[0]) is not None
 
 
 def test_emptying_says_what_leaves_the_disk(repo: Repo) -> None:
@@ -226,10 +239,10 @@ def test_emptying_says_what_leaves_the_disk(repo: Repo) -> None:
     repo.tags.create("same")
     repo.tags.delete("same")
     refs = list_refs(repo.store)
-    dry = trash_entries.empty(repo.contexts, [], refs, author=ADA, dry_run=True)
+    dry = repo.trash.empty(dry_run=True)
     assert (dry.refs, dry.shared, dry.freed.objects) == (2, 1, 2), "a commit and its blob"
     assert list_refs(repo.store) == refs
-    assert trash_entries.empty(repo.contexts, [], refs, author=ADA) == dry
+    assert repo.trash.empty() == dry
     assert list_refs(repo.store) == []
     repo.undo()
     assert sorted(in_trash(repo)) == sorted(each.ref for each in refs)
@@ -361,8 +374,8 @@ def test_gc_and_prune_leave_all_that_can_be_asked_for(repo: Repo, clock: StepClo
     trash = in_trash(repo)
     clock.advance(400 * DAY)
     for _ in range(2):
-        gc(repo.store, grace_days=0, reflog_days=0)
-        prune(repo.store, grace_days=0)
+        repo.maintenance.gc(grace_days=0, reflog_days=0)
+        repo.maintenance.prune(grace_days=0)
     assert dict(repo.store.refs.iterate("refs/")) == refs
     assert in_trash(repo) == trash
     assert all(each.time for each in list_refs(repo.store)), "their age is still known"
@@ -392,8 +405,137 @@ def test_expired_refs_leave_the_disk(repo: Repo, clock: StepClock) -> None:
     assert [each.name for each, _ in report.expired] == ["idea"]
     assert (report.freed.objects, list_refs(repo.store)) == (2, [])
     clock.advance(DAY)
-    gc(repo.store, grace_days=0, reflog_days=0)
-    prune(repo.store, grace_days=0)
-    gc(repo.store, grace_days=0, reflog_days=0)
+    repo.maintenance.gc(grace_days=0, reflog_days=0)
+    repo.maintenance.prune(grace_days=0)
+    repo.maintenance.gc(grace_days=0, reflog_days=0)
     assert not repo.store.objects.contains(tip)
     assert texts(repo) == ["one"]
+
+
+def test_only_what_is_older_is_emptied(repo: Repo, clock: StepClock) -> None:
+    old, new = say(repo, "an old text", "a new text")
+    repo.remove(old)
+    delete_branch(repo, "old")
+    clock.advance(2 * DAY)
+    repo.remove(new)
+    delete_branch(repo, "new")
+    dry = repo.trash.empty(older="1d", dry_run=True)
+    assert (dry.messages, dry.refs) == (1, 1)
+    assert repo.trash.empty(older="3d").refs == 0
+    report = repo.trash.empty(older="1d")
+    assert (report.messages, report.refs) == (1, 1)
+    assert listed(repo) == ["a new text"]
+    assert [each.name for each in list_refs(repo.store)] == ["new"]
+
+
+def test_what_is_exactly_as_old_is_not_older(repo: Repo, clock: StepClock) -> None:
+    [gone] = say(repo, "gone")
+    delete_branch(repo, "idea")
+    repo.remove(gone)
+    (message,) = list_messages(repo.contexts)
+    (ref,) = list_refs(repo.store)
+    assert ref.time < message.time
+    for shift, before, since in ((0, False, True), (1, True, False)):
+        shown = list_messages(repo.contexts, "HEAD", TrashFilter(before=message.time + shift))
+        assert bool(shown) is before
+        shown = list_messages(repo.contexts, "HEAD", TrashFilter(since=message.time + shift))
+        assert bool(shown) is since
+        found = list_refs(repo.store, where=TrashFilter(before=ref.time + shift))
+        assert bool(found) is before
+        found = list_refs(repo.store, where=TrashFilter(since=ref.time + shift))
+        assert bool(found) is since
+        clock.advance(HOUR)
+        age = repo.store.clock.now() + CLOCK_STEP - ref.time - shift
+        assert bool(expiring(repo, age_ms=age)) is before
+
+
+def forget_age(folder: Path, clock: StepClock, name: str) -> Repo:
+    """Delete the reflog of an entry of the trash, as if git had fetched the ref; return the repository again."""
+    with Repo.open(folder, author=ADA, clock=clock) as repo:
+        repo.seal()
+        (ref,) = (each.ref for each in list_refs(repo.store) if each.name == name)
+        Path(repo.store.layout.log_file(ref)).unlink()
+    for journal in (folder / ".trace/journal").iterdir():
+        journal.unlink()
+    repo = Repo.open(folder, author=ADA, clock=clock)
+    (each,) = (each for each in list_refs(repo.store) if each.name == name)
+    assert each.time == 0
+    return repo
+
+
+def test_refs_of_unknown_age_count_as_the_newest(tmp_path: Path, clock: StepClock) -> None:
+    """Git fetches a ref without its reflog."""
+    with Repo.init(tmp_path, author=ADA, clock=clock) as repo:
+        say(repo, "one")
+        for name in ("fetched", "older", "newer"):
+            delete_branch(repo, name, f"a text of {name}")
+            clock.advance(DAY)
+    repo = forget_age(tmp_path, clock, "fetched")
+    assert [each.name for each in list_refs(repo.store)] == ["newer", "older", "fetched"]
+    assert expiring(repo, age_ms=0).keys() == {"older", "newer"}
+    assert expiring(repo, count=3) == {}
+    assert expiring(repo, count=2) == {"older": "count"}
+    assert expiring(repo, count=1) == {"older": "count", "newer": "count"}
+    assert expiring(repo, count=0).keys() == {"fetched", "older", "newer"}
+    sizes = {each: own_size(repo, each) for each in ("fetched", "newer", "older")}
+    assert expiring(repo, size_bytes=sizes["fetched"]).keys() == {"older", "newer"}
+    assert expiring(repo, size_bytes=sizes["fetched"] - 1).keys() == {"fetched", "older", "newer"}
+    assert repo.trash.empty(older="1d").refs == 2, "its age is unknown"
+    assert [each.name for each in list_refs(repo.store)] == ["fetched"]
+    assert list_refs(repo.store, where=TrashFilter(since=clock.now())), "it may be new"
+
+
+def own_size(repo: Repo, name: str) -> int:
+    """Return the bytes that only an entry of the trash holds."""
+    entry = find_ref(repo.store, name)
+    assert entry is not None
+    (amount,) = own_amounts(repo.store, [entry.ref])
+    return amount.disk
+
+
+def test_a_limit_that_is_met_exactly_is_met(repo: Repo, clock: StepClock) -> None:
+    say(repo, "one")
+    for number in range(3):
+        delete_branch(repo, f"idea-{number}", f"text {number} " * 9)
+        clock.advance(DAY)
+    sizes = [own_size(repo, f"idea-{number}") for number in (2, 1, 0)]
+    assert all(sizes)
+    for count in (3, 2, 1):
+        kept = sum(sizes[:count])
+        oldest = [f"idea-{number}" for number in range(3 - count)]
+        assert list(expiring(repo, size_bytes=kept)) == oldest[::-1]
+        assert f"idea-{3 - count}" in expiring(repo, size_bytes=kept - 1)
+        assert list(expiring(repo, count=count)) == oldest[::-1]
+
+
+def test_what_only_other_entries_of_the_trash_share_costs_nothing(repo: Repo) -> None:
+    say(repo, "one")
+    repo.tags.create("v1")
+    repo.tags.delete("v1")
+    assert expiring(repo, size_bytes=0, keep=frozenset()) == {}, "main has all of it"
+
+
+def test_nothing_expires_by_sessions_until_there_are_so_many(repo: Repo, clock: StepClock) -> None:
+    say(repo, "one")
+    delete_branch(repo, "idea")
+    clock.advance(DAY)
+    assert expiring(repo, sessions=1) == {}
+    assert expiring(repo, sessions=0) == {"idea": "age"}
+    repo.branches.create("sessions/codex/0")
+    repo.branches.create("sessions/codex/0/agent")
+    assert expiring(repo, sessions=1) == {"idea": "age"}
+    assert expiring(repo, sessions=2) == {}, "an agent of a session is no session"
+
+
+def test_a_removed_message_with_another_label_stays_on_the_list(repo: Repo) -> None:
+    [gone] = say(repo, "gone")
+    repo.remove(gone)
+    repo.annotate(gone, labels=["wrong"])
+    assert listed(repo) == ["gone"]
+    repo.trash.empty()
+    assert listed(repo) == []
+    repo.annotate(gone, labels=["more"])
+    assert listed(repo) == []
+    repo.restore(gone)
+    repo.remove(gone)
+    assert listed(repo) == ["gone"], "removed once more"

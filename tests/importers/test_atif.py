@@ -26,7 +26,8 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 TOOL = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
 AGENT: dict[str, Any] = {
@@ -153,7 +154,7 @@ def test_a_subagent_in_its_own_file(tmp_path: Path) -> None:
     (tmp_path / "trajectory.json").write_text(json.dumps(TRAJECTORY))
     (tmp_path / "trajectory.sub.json").write_text(json.dumps(own))
     store = Store.memory()
-    import_paths(store, [str(tmp_path)])
+    import_paths(Writer(store), [str(tmp_path)])
     assert branches_of(store) == {"atif/s-1", "atif/s-1/agents/t-sub"}
     assert len(messages(store, "atif/s-1/agents/t-sub")) == 2
     assert_sound(store, tmp_path / "trajectory.json", tmp_path / "trajectory.sub.json")
@@ -262,7 +263,7 @@ def test_sessions_with_one_id_stand_beside_each_other(tmp_path: Path) -> None:
         path.write_text(json.dumps({**TRAJECTORY, "steps": steps}))
         paths.append(path)
     store = Store.memory()
-    import_paths(store, [str(path) for path in paths])
+    import_paths(Writer(store), [str(path) for path in paths])
     found = branches_of(store)
     assert "atif/s-1" in found
     assert all(name.startswith("atif/s-1/copies/") for name in found - {"atif/s-1"})
@@ -322,7 +323,7 @@ def _parts(parts: Any) -> list[Text]:
 def test_real_trajectories_with_one_id(tmp_path: Path, path: Path) -> None:
     files = sorted(path.glob("*.json*"))
     store = Store.memory()
-    import_paths(store, [str(file) for file in files])
+    import_paths(Writer(store), [str(file) for file in files])
     ids = Counter(_session_id(file.read_bytes()) for file in files)
     assert max(ids.values()) > 1
     assert len(branches_of(store)) == len(files)

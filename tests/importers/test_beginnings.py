@@ -8,10 +8,11 @@ import pytest
 
 from tests.importers.support.states import branches, count_reads
 from tests.importers.support.transcripts import SESSION, Transcript, text
+from trace_store.base.oid import ObjectId
 from trace_store.errors import ObjectNotFoundError
 from trace_store.importers.import_file import import_paths
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 
 def session(number: int) -> Transcript:
@@ -37,9 +38,9 @@ def test_no_commit_of_another_session_is_read_again_for_each_file(
         session(number).write(folder)
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
         times = count_reads(store, monkeypatch)
-        import_paths(store, [str(folder)])
+        import_paths(Writer(store), [str(folder)])
         session(30).write(folder)
-        import_paths(store, [str(folder)])
+        import_paths(Writer(store), [str(folder)])
         assert len(branches(store)) == 31
         assert max(times.values(), default=0) <= 3
 
@@ -52,7 +53,7 @@ def test_a_copy_shares_the_commits_of_the_session_it_was_copied_from(
     paths = [first.write(tmp_path), second.write(tmp_path), str(copy_of(tmp_path, second))]
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
         steps = [paths] if at_once else [[path] for path in paths]
-        reports = [file for step in steps for file in import_paths(store, step).files]
+        reports = [file for step in steps for file in import_paths(Writer(store), step).files]
         assert [file.commits_shared for file in reports] == [0, 0, 2]
         found = branches(store)
         assert found["f" * 8 + SESSION[8:]] == found[second.session]
@@ -62,7 +63,7 @@ def test_another_session_that_is_not_whole_does_not_stop_an_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store.memory()
-    import_paths(store, [session(1).write(tmp_path)])
+    import_paths(Writer(store), [session(1).write(tmp_path)])
     gone: ObjectId = branches(store)[session(1).session]
     read = type(store.objects).read
 
@@ -72,17 +73,17 @@ def test_another_session_that_is_not_whole_does_not_stop_an_import(
         return read(objects, oid)  # type: ignore[arg-type]
 
     monkeypatch.setattr(type(store.objects), "read", incomplete)
-    assert import_paths(store, [session(2).write(tmp_path)]).commits == 2
+    assert import_paths(Writer(store), [session(2).write(tmp_path)]).commits == 2
 
 
 def test_damaged_notes_count_as_none(tmp_path: Path) -> None:
     second = session(2)
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
-        import_paths(store, [second.write(tmp_path)])
+        import_paths(Writer(store), [second.write(tmp_path)])
         notes = Path(store.layout.local_dir) / "imports" / "beginnings"
         assert notes.exists()
         copy = copy_of(tmp_path, second)
         for damaged in (b"[", b"[]", b'{"a":1}', b'{"a":["x","y"]}', b'{"a":[1,2,3]}', b"\xff"):
             notes.write_bytes(damaged)
-            import_paths(store, [str(copy)])
+            import_paths(Writer(store), [str(copy)])
         assert branches(store)["f" * 8 + SESSION[8:]] == branches(store)[second.session]

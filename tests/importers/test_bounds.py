@@ -9,8 +9,9 @@ from pathlib import Path
 from tests.importers.support.transcripts import SESSION, Transcript, text
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.sniff import HEAD_BYTES
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import RecordingDisk
+from trace_store.writer import Writer
 
 BATCH_COMMITS = 256
 
@@ -38,9 +39,9 @@ def peak_of_import(folder: Path, data: bytes) -> int:
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(data)
     with Store.init(str(folder / "project"), durability="fast") as store:
-        import_paths(store, [str(path)])  # load lazy modules first
+        import_paths(Writer(store), [str(path)])  # load lazy modules first
     with Store.init(str(folder / "measured"), durability="fast") as store:
-        return peak_of(lambda: import_paths(store, [str(path)]))
+        return peak_of(lambda: import_paths(Writer(store), [str(path)]))
 
 
 def test_memory_does_not_grow_with_the_bytes_of_a_file(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ def test_an_import_is_made_durable_at_once_however_many_batches_it_takes(tmp_pat
         path.write_bytes(data)
         with Store.init(str(tmp_path / str(batches)), disk=disk) as store:
             disk.reset()
-            import_paths(store, [str(path)])
+            import_paths(Writer(store), [str(path)])
             syncs.append(disk.synced)
             reads.append(disk.read_bytes - 2 * len(data))
     assert syncs[0] == syncs[1]

@@ -15,15 +15,17 @@ from tests.importers.support.transcripts import (
     lively,
     records_in,
 )
+from tests.support.subjects import sessions
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
-from trace_store.history.repair import REPAIRED, REPAIRED_BEFORE, SOUND, ContextRepairReport, repair
+from trace_store.history.branch_repair import REPAIRED, REPAIRED_BEFORE, SOUND, ContextRepairReport
 from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.message import load_parts
 from trace_store.providers.rendering import RENDERERS
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 
 def assert_sound(context: CompiledContext) -> None:
@@ -51,7 +53,7 @@ def test_a_broken_file_is_imported_and_repaired(damage: Damage, tmp_path: Path) 
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(data)
     with Store.init(str(tmp_path / "project")) as store:
-        file, *others = import_paths(store, [str(path)]).files
+        file, *others = import_paths(Writer(store), [str(path)]).files
         assert all(other.is_stray for other in others)
         assert {skip.reason for skip in file.skips} == set(damage.skips)
         assert set(raw_records(store)) == {raw for raw, _ in records_in(data)}
@@ -61,11 +63,11 @@ def test_a_broken_file_is_imported_and_repaired(damage: Damage, tmp_path: Path) 
         names = set(branches(store))
         tip = store.refs.read(ref)
         before = contexts.compile(ref).prefix_hashes()
-        dry = repair(contexts, ref, dry_run=True)
+        dry = sessions(contexts.store).repair(ref, dry_run=True)
         assert Counter(fault.code for fault in dry.faults) == damage.finds
         assert set(branches(store)) == names
 
-        report = repair(contexts, ref)
+        report = sessions(contexts.store).repair(ref)
         assert report.faults == dry.faults
         assert store.refs.read(ref) == tip
         assert contexts.compile(ref).prefix_hashes() == before
@@ -77,8 +79,8 @@ def test_a_broken_file_is_imported_and_repaired(damage: Damage, tmp_path: Path) 
         assert_sound(contexts.compile(report.repaired))
         assert_nothing_lost(contexts, report)
         assert contexts.verify(report.repaired).matches
-        assert repair(contexts, ref).outcome == REPAIRED_BEFORE
-        assert repair(contexts, report.repaired).outcome == SOUND
+        assert sessions(contexts.store).repair(ref).outcome == REPAIRED_BEFORE
+        assert sessions(contexts.store).repair(report.repaired).outcome == SOUND
         assert not [finding for finding in fsck(store) if finding.severity == "error"]
 
 
@@ -92,11 +94,11 @@ def test_there_are_many_ways() -> None:
 def test_a_whole_file_is_left_alone(transcript: object, tmp_path: Path) -> None:
     """Rewinds, compactions and parallel calls are nothing to repair."""
     store = Store.memory()
-    import_paths(store, [transcript.write(tmp_path)])  # type: ignore[attr-defined]
+    import_paths(Writer(store), [transcript.write(tmp_path)])  # type: ignore[attr-defined]
     contexts = ContextCompiler(store)
     refs = dict(store.refs.iterate())
     for name, _ in store.refs.iterate("refs/heads/"):
-        assert repair(contexts, name).outcome == SOUND
+        assert sessions(contexts.store).repair(name).outcome == SOUND
         assert_sound(contexts.compile(name))
     assert dict(store.refs.iterate()) == refs
 
@@ -107,20 +109,20 @@ def test_a_file_cut_anywhere(length: int, tmp_path: Path) -> None:
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(healthy().data[:length])
     store = Store.memory()
-    import_paths(store, [str(path)], format="claude-code")
+    import_paths(Writer(store), [str(path)], format="claude-code")
     contexts = ContextCompiler(store)
     for name in branches(store):
-        report = repair(contexts, PREFIX + name)
+        report = sessions(contexts.store).repair(PREFIX + name)
         assert_sound(contexts.compile(report.repaired or PREFIX + name))
 
 
 @pytest.mark.parametrize("path", each_real_transcript())
 def test_real_transcripts_are_sound_or_repaired(path: Path, tmp_path: Path) -> None:
     with Store.init(str(tmp_path), durability="fast") as store:
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         contexts = ContextCompiler(store)
         for name, tip in list(store.refs.iterate("refs/heads/")):
-            report = repair(contexts, name)
+            report = sessions(contexts.store).repair(name)
             assert store.refs.read(name) == tip
             assert_sound(contexts.compile(report.repaired or name))
             if report.outcome == REPAIRED:

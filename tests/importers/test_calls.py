@@ -17,19 +17,20 @@ from tests.importers.support.transcripts import (
     lively,
     text,
 )
+from trace_store.base.oid import ObjectId
 from trace_store.context.fold import Entry
 from trace_store.history import commit as writing
 from trace_store.importers.import_file import import_paths
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, read_address
 from trace_store.objects.message import Message
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 
 def imported(t: Transcript, folder: Path) -> Store:
     store = Store.memory()
-    import_paths(store, [t.write(folder)])
+    import_paths(Writer(store), [t.write(folder)])
     return store
 
 
@@ -51,7 +52,7 @@ def links(store: Store, tip: ObjectId) -> list[tuple[list[str], list[int]]]:
 @pytest.mark.parametrize("path", each_real_file())
 def test_every_result_of_a_real_transcript_names_its_call(path: Path) -> None:
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     called: dict[Address, set[str]] = {}
     results: list[tuple[Address, str]] = []
     for oid, commit in reachable(store).items():
@@ -112,7 +113,7 @@ def test_a_file_that_grows_links_as_one_that_is_read_at_once(tmp_path: Path) -> 
         for line in t.data.splitlines(keepends=True):
             with copy.open("ab") as file:
                 file.write(line)
-            import_paths(store, [str(copy)], format="claude-code")
+            import_paths(Writer(store), [str(copy)], format="claude-code")
         assert branches(store) == branches(whole)
 
 
@@ -124,11 +125,11 @@ def test_results_that_come_to_a_branch_of_others(tmp_path: Path, remembers: bool
     one = t.assistant("msg_1", call("toolu_a"))
     path = t.write(tmp_path)
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
-        import_paths(store, [path])
-        writing.commit(store, [Message("user", "Mine.")], author="ada")
+        import_paths(Writer(store), [path])
+        writing.commit(Writer(store, author="ada"), [Message("user", "Mine.")])
         two = t.assistant("msg_1", call("toolu_b"), parent=one)
         t.write(tmp_path)
-        import_paths(store, [path])
+        import_paths(Writer(store), [path])
         t.result("toolu_a", "a", parent=two)
         t.result("toolu_b", "b", parent=two)
         t.assistant("msg_2", text("Both read."))
@@ -136,7 +137,7 @@ def test_results_that_come_to_a_branch_of_others(tmp_path: Path, remembers: bool
         if not remembers:
             for file in (Path(store.layout.local_dir) / "imports").iterdir():
                 file.unlink()
-        import_paths(store, [path])
+        import_paths(Writer(store), [path])
         tip = branches(store)[SESSION]
         assert context(store, tip)[-1] == "assistant: Both read."
         assert links(store, tip) == [(["toolu_a", "toolu_b"], [1])]
@@ -171,6 +172,6 @@ def test_a_chat_with_one_id_for_several_calls(tmp_path: Path) -> None:
     path = tmp_path / "chat.json"
     path.write_text(json.dumps({"messages": chat}))
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     ((_, tip),) = store.refs.iterate("refs/heads/sessions/")
     assert links(store, tip) == [(["look"], [1]), (["look"], [3])]

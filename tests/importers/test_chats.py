@@ -35,7 +35,8 @@ from trace_store.importers.registry import format_of
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.objects.parts import Image, Opaque, Text, ToolCall
 from trace_store.providers.documents import parse_messages
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 ARGUMENTS = '{ "city" : "Oslo" }'
 SYSTEM = {"role": "system", "content": "Be brief, and be kind, whatever people may say to you."}
@@ -450,7 +451,7 @@ def picture(size: int) -> dict[str, Any]:
 
 def test_standard_input(tmp_path: Path) -> None:
     store = Store.memory()
-    (report,) = import_paths(store, ["-"], stdin=io.BytesIO(lines_of(CHAT))).files
+    (report,) = import_paths(Writer(store), ["-"], stdin=io.BytesIO(lines_of(CHAT))).files
     assert (report.format, report.session) == ("openai", "stdin")
 
 
@@ -514,10 +515,10 @@ def test_what_is_no_chat_is_left(tmp_path: Path, value: Any) -> None:
         assert format_of(text.encode()) is None
     (tmp_path / "value.json").write_text(json.dumps(value))
     store = Store.memory()
-    (report,) = import_paths(store, [str(tmp_path)]).files
+    (report,) = import_paths(Writer(store), [str(tmp_path)]).files
     assert report.skipped == "unknown-format"
     with pytest.raises(UnreadableInputError) as caught:
-        import_paths(store, [str(tmp_path / "value.json")])
+        import_paths(Writer(store), [str(tmp_path / "value.json")])
     data: dict[str, Any] = caught.value.data
     assert "openai" in data["tried"]
     assert data["looks"] in caught.value.message

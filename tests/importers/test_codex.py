@@ -38,10 +38,11 @@ from tests.importers.support.states import commits, context, parts_of, tip_of, v
 from tests.importers.support.transcripts import each_real_transcript, records_in
 from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests, messages_of
+from trace_store.base.environment import Environment
+from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import one_line
-from trace_store.environment import Environment
-from trace_store.files import Disk
+from trace_store.disk.files import Disk
 from trace_store.history import commit as writing
 from trace_store.importers.dedupe import chain
 from trace_store.importers.formats.codex import CALLS, FORMAT, OUTPUTS
@@ -51,10 +52,10 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import ObjectId
 from trace_store.providers.openai_responses import messages_from_responses
 from trace_store.providers.rendering import RENDERERS, render
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 BRANCH = f"refs/heads/sessions/codex/{SESSION}"
 OTHER = "019f0000-ffff-7000-8000-00000000000b"
@@ -63,7 +64,7 @@ EARLIER, LATER = "019e0000-0000-7000-8000-000000000001", "019f1111-0000-7000-800
 
 def imported(tmp_path: Path, rollout: Rollout) -> Store:
     store = Store.memory()
-    (report,) = import_paths(store, [rollout.write(tmp_path)]).files
+    (report,) = import_paths(Writer(store), [rollout.write(tmp_path)]).files
     assert report.format == "codex"
     assert_counted_once(store, report, len(rollout.records))
     return store
@@ -176,6 +177,11 @@ ANSWERS: dict[str, tuple[Any, tuple[Part, ...], bool]] = {
     "a failure beside the text": (
         '{"output":"no","metadata":{"exit_code":2,"duration_seconds":0.1}}',
         (Text('{"output":"no","metadata":{"exit_code":2,"duration_seconds":0.1}}'),),
+        True,
+    ),
+    "a killed command beside the text": (
+        '{"output":"","metadata":{"exit_code":-9}}',
+        (Text('{"output":"","metadata":{"exit_code":-9}}'),),
         True,
     ),
     "a success beside the text": (
@@ -419,12 +425,12 @@ def test_a_session_without_a_header_is_named_by_its_file(tmp_path: Path) -> None
 def test_a_copy_of_the_same_records_shares_the_commits(tmp_path: Path) -> None:
     parent = lively()
     store = Store.memory()
-    import_paths(store, [parent.write(tmp_path)])
+    import_paths(Writer(store), [parent.write(tmp_path)])
     fork = Rollout(OTHER, forked_from_id=SESSION)
     fork.records += parent.records
     fork.turn(turn_id=LATER)
     fork.prompts("And now something else.")
-    (report,) = import_paths(store, [fork.write(tmp_path, OTHER)]).files
+    (report,) = import_paths(Writer(store), [fork.write(tmp_path, OTHER)]).files
     assert report.commits_shared == 14
     assert context(store, tip(store, BRANCH.replace(SESSION, OTHER))) == [
         *context(store, tip(store)),
@@ -441,7 +447,7 @@ def test_a_copy_with_other_times_shares_contents_and_its_usage_is_not_counted_ag
     parent.says(message("assistant", "The last line of every file is kept now, and tested."))
     parent.used(1000)
     store = Store.memory()
-    import_paths(store, [parent.write(tmp_path)])
+    import_paths(Writer(store), [parent.write(tmp_path)])
     before = set(store.objects.iterate())
     fork = Rollout(OTHER, forked_from_id=SESSION)
     fork.records += [{**r, "timestamp": "2026-07-01T00:00:00.000Z"} for r in parent.records]
@@ -449,7 +455,7 @@ def test_a_copy_with_other_times_shares_contents_and_its_usage_is_not_counted_ag
     fork.prompts("And now something else.")
     fork.says(message("assistant", "What?"))
     fork.used(2000)
-    import_paths(store, [fork.write(tmp_path, OTHER)])
+    import_paths(Writer(store), [fork.write(tmp_path, OTHER)])
     line = commits(store, tip(store, BRANCH.replace(SESSION, OTHER)))
     assert [n for c in line for n in reported(c)] == [2000]
     copied = [m["parts"][0]["blob"] for c in line[:2] for m in c.operations[0].fields["messages"]]
@@ -474,8 +480,8 @@ def test_a_subagent_hangs_on_the_call_that_began_it(tmp_path: Path, order: tuple
     child.says(message("assistant", "None."))
     paths = [parent.write(tmp_path), child.write(tmp_path, OTHER)]
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [paths[n] for n in order])
-        import_paths(store, paths)
+        import_paths(Writer(store), [paths[n] for n in order])
+        import_paths(Writer(store), paths)
         name = f"{BRANCH}/agents/{OTHER}"
         assert set(heads(store)) == {BRANCH, name}
         assert context(store, tip(store, name)) == ["user: Scan for mistakes.", "assistant: None."]
@@ -505,7 +511,7 @@ def test_bare_items(tmp_path: Path) -> None:
     path = tmp_path / "rollout.jsonl"
     path.write_bytes(b"".join(map(dump, BARE)))
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)]).files
+    (report,) = import_paths(Writer(store), [str(path)]).files
     assert (report.format, report.session) == ("codex", SESSION)
     assert report.records["state", "source"] == 2
     assert context(store, tip(store))[1:] == [
@@ -529,7 +535,7 @@ def test_one_document(tmp_path: Path) -> None:
     contexts = []
     for file in (path, lines):
         store = Store.memory()
-        import_paths(store, [str(file)])
+        import_paths(Writer(store), [str(file)])
         contexts.append(context(store, tip(store)))
     assert contexts[0] == contexts[1]
 
@@ -604,9 +610,9 @@ def test_a_session_at_the_end_of_a_branch_of_ones_own(tmp_path: Path) -> None:
     r.prompts("Goodbye.")
     alone = imported(tmp_path, r)
     store = Store.memory()
-    written = writing.commit(store, [Message("user", "Mine.")], author="ada")
+    written = writing.commit(Writer(store, author="ada"), [Message("user", "Mine.")])
     for _ in range(2):
-        import_paths(store, [r.write(tmp_path)], onto="main")
+        import_paths(Writer(store), [r.write(tmp_path)], onto="main")
     found = tip(store, "refs/heads/main")
     assert context(store, found) == ["user: Mine.", *context(alone, tip(alone))]
     assert written.oid in {oid for oid, _ in chain(store, found)}
@@ -664,7 +670,7 @@ def flat(messages: list[Any]) -> list[tuple[str, Any]]:
 def test_a_real_context_holds_what_its_items_say(path: Path, tmp_path: Path) -> None:
     data = path.read_bytes()
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     ((name, _),) = heads(store).items()
     compiled = list(ContextCompiler(store).compile(name).messages)
     items = last_items(data)
@@ -684,21 +690,24 @@ def test_a_real_context_holds_what_its_items_say(path: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize("path", each_real_transcript("codex"))
 def test_a_real_context_goes_back_as_the_items_it_came_from(path: Path, tmp_path: Path) -> None:
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     ((name, _),) = heads(store).items()
     compiled = list(ContextCompiler(store).compile(name).messages)
     rendered = render("openai-responses", compiled, model=compiled[-1].model)
     items = last_items(path.read_bytes())
     answered = {item["call_id"] for item in items if "output" in item}
-    # What cannot be sent: calls that nothing answers, and reasoning that is empty or that nothing follows.
+    # A call that nothing answers is sent with a result that says so. Reasoning that is empty or that nothing follows
+    # cannot be sent.
     sendable = [item for item in items if item.get("call_id", "") in {"", *answered}]
     sendable = [
         item
         for item, behind in zip(sendable, [*sendable[1:], {}], strict=True)
         if item["type"] != "reasoning" or (item.get("encrypted_content") and by_model(behind))
     ]
-    sent = [simple(item) for item in messages_of(rendered)]
-    assert sent == [simple(item) for item in sendable]
+    sent = [item for item in messages_of(rendered) if item.get("call_id", "") in {"", *answered}]
+    assert [simple(item) for item in sent] == [simple(item) for item in sendable]
+    given = {item["call_id"] for item in messages_of(rendered) if "output" in item}
+    assert given == {item["call_id"] for item in items if "call_id" in item}
 
 
 def by_model(item: dict[str, Any]) -> bool:
@@ -732,7 +741,7 @@ def test_the_usage_of_a_real_session(path: Path, tmp_path: Path) -> None:
                 wanted.append(payload["info"]["last_token_usage"]["input_tokens"])
             totals.append(payload["info"]["total_token_usage"])
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     ((_, oid),) = heads(store).items()
     assert [n for c in commits(store, oid) for n in reported(c)] == wanted
 
@@ -743,10 +752,10 @@ def test_a_backup_of_a_session_that_went_on_adds_nothing(tmp_path: Path, lines: 
     path = story.write(tmp_path)
     data = Path(path).read_bytes().splitlines(keepends=True)
     store = Store.memory()
-    import_paths(store, [path])
+    import_paths(Writer(store), [path])
     refs = dict(store.refs.iterate())
     backup = tmp_path / "backup" / Path(path).name
     backup.parent.mkdir()
     backup.write_bytes(b"".join(data[:lines]))
-    import_paths(store, [str(backup)])
+    import_paths(Writer(store), [str(backup)])
     assert dict(store.refs.iterate()) == refs

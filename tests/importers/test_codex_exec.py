@@ -27,7 +27,8 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.formats.codex_exec import FORMAT
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 MCP = {"id": "item_3", "type": "mcp_tool_call", "server": "docs", "tool": "find"}
 
@@ -74,7 +75,7 @@ def test_a_run(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(lines_of(EVENTS))
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)]).files
+    (report,) = import_paths(Writer(store), [str(path)]).files
     assert (report.format, report.session) == ("codex-exec", SESSION)
     assert_counted_once(store, report, len(EVENTS))
     assert report.records["item.completed/todo_list", "source"] == 1

@@ -25,7 +25,8 @@ from tests.importers.support.transcripts import (
 from trace_store.history import commit
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.message import Message
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 BRANCH = f"sessions/claude-code/{SESSION}"
 
@@ -44,15 +45,15 @@ def test_edits_on_a_session_survive_its_growing(tmp_path: Path, remembers: bool)
     t.system("turn_duration")
     path = t.write(tmp_path)
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
-        import_paths(store, [path])
-        commit.commit(store, [Message("user", "A note of mine.")], author="ada")
+        import_paths(Writer(store), [path])
+        commit.commit(Writer(store, author="ada"), [Message("user", "A note of mine.")])
         mine = branches(store)[SESSION]
         t.user("Second.")
         t.assistant("msg_2", text("Two."), stop="end_turn")
         t.write(tmp_path)
         if not remembers:
             forget(store)
-        import_paths(store, [path])
+        import_paths(Writer(store), [path])
         tip = branches(store)[SESSION]
         assert mine in [c.parents[0] for c in commits(store, tip) if c.parents]
         assert context(store, tip) == [
@@ -66,10 +67,10 @@ def test_edits_on_a_session_survive_its_growing(tmp_path: Path, remembers: bool)
         t.write(tmp_path)
         if not remembers:
             forget(store)
-        assert import_paths(store, [path]).messages == 1
-        assert import_paths(store, [path]).commits == 0
+        assert import_paths(Writer(store), [path]).messages == 1
+        assert import_paths(Writer(store), [path]).commits == 0
         forget(store)
-        assert import_paths(store, [path]).commits == 0
+        assert import_paths(Writer(store), [path]).commits == 0
         assert sorted(raw_records(store)) == sorted(raw for raw, _ in records_in(t.data))
         assert list(branches(store)) == [SESSION]
 
@@ -82,15 +83,15 @@ def test_an_unfinished_message_is_completed_in_place(tmp_path: Path, remembers: 
     t.result("toolu_a", "a", parent=one)
     path = t.write(tmp_path)
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
-        import_paths(store, [path])
-        commit.commit(store, [Message("user", "Mine.")], author="ada")
+        import_paths(Writer(store), [path])
+        commit.commit(Writer(store, author="ada"), [Message("user", "Mine.")])
         two = t.assistant("msg_1", call("toolu_b"))
         t.result("toolu_b", "b", parent=two)
         t.assistant("msg_2", text("Both read."))
         t.write(tmp_path)
         if not remembers:
             forget(store)
-        import_paths(store, [path])
+        import_paths(Writer(store), [path])
         expected = [
             "user: Read both.",
             "assistant: toolu_a | toolu_b",
@@ -100,7 +101,7 @@ def test_an_unfinished_message_is_completed_in_place(tmp_path: Path, remembers: 
         ]
         assert context(store, branches(store)[SESSION]) == expected
         forget(store)
-        assert import_paths(store, [path]).commits == 0
+        assert import_paths(Writer(store), [path]).commits == 0
         assert context(store, branches(store)[SESSION]) == expected
         assert sorted(raw_records(store)) == sorted(raw for raw, _ in records_in(t.data))
 
@@ -109,22 +110,22 @@ def test_onto_a_branch(tmp_path: Path) -> None:
     t = lively()
     path = t.write(tmp_path)
     alone = Store.memory()
-    import_paths(alone, [path])
+    import_paths(Writer(alone), [path])
     expected = context(alone, branches(alone)[SESSION])
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
-        commit.commit(store, [Message("system", "Be brief.")], author="ada")
-        report = import_paths(store, [path], onto="main")
+        commit.commit(Writer(store, author="ada"), [Message("system", "Be brief.")])
+        report = import_paths(Writer(store), [path], onto="main")
         tip = tip_of(store, "refs/heads/main")
         assert not branches(store)
         # The summary is at the position of the first message it replaces; the user's own stays before it.
         assert context(store, tip) == ["system: Be brief.", *expected]
         assert [str(b.ref) for b in report.files[0].branches] == ["refs/heads/main"]
         forget(store)
-        assert import_paths(store, [path], onto="main").commits == 0
+        assert import_paths(Writer(store), [path], onto="main").commits == 0
         assert store.refs.read("refs/heads/main") == tip
         t.user("More?")
         t.write(tmp_path)
-        assert import_paths(store, [path], onto="refs/heads/main").messages == 1
+        assert import_paths(Writer(store), [path], onto="refs/heads/main").messages == 1
 
 
 def test_onto_a_branch_line_by_line(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_onto_a_branch_line_by_line(tmp_path: Path) -> None:
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(data)
     alone = Store.memory()
-    import_paths(alone, [str(path)])
+    import_paths(Writer(alone), [str(path)])
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
         import_by_lines(store, path, data, onto="mine")
         tip = tip_of(store, "refs/heads/mine")
@@ -150,7 +151,7 @@ def test_a_rewind_onto_a_branch_takes_messages_out(tmp_path: Path) -> None:
     t.user("Second, again.", parent=end)
     t.assistant("msg_3", text("Three."), stop="end_turn")
     store = Store.memory()
-    import_paths(store, [t.write(tmp_path)], onto="mine")
+    import_paths(Writer(store), [t.write(tmp_path)], onto="mine")
     tip = tip_of(store, "refs/heads/mine")
     assert context(store, tip) == [
         "user: First.",
@@ -163,11 +164,11 @@ def test_a_rewind_onto_a_branch_takes_messages_out(tmp_path: Path) -> None:
 def test_no_source_leaves_it_out_and_adding_it_later_makes_no_second_copy(tmp_path: Path) -> None:
     path = lively().write(tmp_path)
     store = Store.memory()
-    first = import_paths(store, [path], source=False).files[0]
+    first = import_paths(Writer(store), [path], source=False).files[0]
     assert raw_records(store) == []
     assert first.records["summary", "not-kept"] == 1
     before = branches(store)
-    again = import_paths(store, [path]).files[0]
+    again = import_paths(Writer(store), [path]).files[0]
     assert again.messages == 0
     assert again.commits <= 1, "only what stands at the end of the file"
     assert set(branches(store)) == set(before)
@@ -188,20 +189,20 @@ def test_what_was_gone_back_behind_stays_out_of_a_branch_that_others_committed_t
     path = t.write(tmp_path)
     said = ["user: First.", "assistant: One.", "user: No, another.", "assistant: Three."]
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
-        import_paths(store, [path])
+        import_paths(Writer(store), [path])
         assert context(store, branches(store)[SESSION]) == said
-        commit.commit(store, [Message("user", "A note of mine.")], author="ada")
+        commit.commit(Writer(store, author="ada"), [Message("user", "A note of mine.")])
         said.append("user: A note of mine.")
         for number in range(3):
             if not remembers:
                 forget(store)
             t.user(f"And {number}?")
             said.append(f"user: And {number}?")
-            import_paths(store, [t.write(tmp_path)])
+            import_paths(Writer(store), [t.write(tmp_path)])
             assert context(store, branches(store)[SESSION]) == said
             if not remembers:
                 forget(store)
-            assert import_paths(store, [path]).commits == 0
+            assert import_paths(Writer(store), [path]).commits == 0
             assert context(store, branches(store)[SESSION]) == said
 
 
@@ -221,13 +222,13 @@ def test_what_is_gone_back_behind_later_leaves_a_branch_that_others_committed_to
     lines, t.lines = t.lines, t.lines[:before]
     path = t.write(tmp_path)
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
-        import_paths(store, [path])
-        commit.commit(store, [Message("user", "A note of mine.")], author="ada")
+        import_paths(Writer(store), [path])
+        commit.commit(Writer(store, author="ada"), [Message("user", "A note of mine.")])
         t.lines = lines
-        import_paths(store, [t.write(tmp_path)])
+        import_paths(Writer(store), [t.write(tmp_path)])
         t.user("No, another.", parent=end)
         t.assistant("msg_4", text("Four."), stop="end_turn")
-        import_paths(store, [t.write(tmp_path)])
+        import_paths(Writer(store), [t.write(tmp_path)])
         assert [
             line for line in context(store, branches(store)[SESSION]) if "mine" not in line
         ] == [
@@ -236,4 +237,4 @@ def test_what_is_gone_back_behind_later_leaves_a_branch_that_others_committed_to
             "user: No, another.",
             "assistant: Four.",
         ]
-        assert import_paths(store, [path]).commits == 0
+        assert import_paths(Writer(store), [path]).commits == 0

@@ -22,16 +22,17 @@ from tests.importers.support.checks import (
 from tests.importers.support.states import commits, context, parts_of, tip_of, visible
 from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
+from trace_store.base.environment import Environment
+from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
-from trace_store.environment import Environment
-from trace_store.files import Disk
+from trace_store.disk.files import Disk
 from trace_store.importers.formats.copilot import FORMAT
 from trace_store.importers.import_file import import_paths
 from trace_store.objects import operations as ops
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import ObjectId
 from trace_store.providers.rendering import RENDERERS, render
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 SESSION = "301561f1-0000-4000-8000-00000000000a"
 BRANCH = f"refs/heads/sessions/copilot/{SESSION}"
@@ -122,7 +123,7 @@ def lively() -> Session:
 
 def imported(tmp_path: Path, session: Session) -> Store:
     store = Store.memory()
-    (report,) = import_paths(store, [session.write(tmp_path)]).files
+    (report,) = import_paths(Writer(store), [session.write(tmp_path)]).files
     assert (report.format, report.session) == ("copilot", SESSION)
     assert_counted_once(store, report, len(session.records))
     return store
@@ -278,7 +279,7 @@ def test_a_file_that_ends_in_records_without_words_grows_by_such(tmp_path: Path)
     store = Store.memory()
     for data in (shorter, session.data, shorter):  # an older file does not move the branch back
         path.write_bytes(data)
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         assert data == shorter or heads(store) == heads(whole)
     assert heads(store) == heads(whole)
 
@@ -299,16 +300,16 @@ def test_records_without_words_that_a_subagent_goes_on_from_are_its_own(
     store = Store.memory()
     session.add("session.resume", eventCount=9)
     path.write_bytes(session.data)
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     waiting = heads(store)[BRANCH]
     session.add("system.message", "helper-1", role="system", content="You explore more.")
     path.write_bytes(session.data)
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     assert heads(store) == heads(imported(tmp_path, session))
     assert heads(store)[BRANCH] != waiting
     assert waiting in [tip for _, tip in store.refs.iterate("refs/trash/")]
     path.write_bytes(session.data)
-    assert import_paths(store, [str(path)]).commits == 0
+    assert import_paths(Writer(store), [str(path)]).commits == 0
 
 
 EVENTS = st.fixed_dictionaries(
@@ -329,7 +330,7 @@ def test_no_shape_does_harm(tmp_path: Path, records: list[Any]) -> None:
 
 def test_a_copy_under_another_name_adds_nothing(tmp_path: Path) -> None:
     store = Store.memory()
-    import_paths(store, [lively().write(tmp_path)])
+    import_paths(Writer(store), [lively().write(tmp_path)])
     other = tmp_path / "copy.jsonl"
     other.write_bytes(lively().data)
-    assert import_paths(store, [str(other)]).commits == 0
+    assert import_paths(Writer(store), [str(other)]).commits == 0

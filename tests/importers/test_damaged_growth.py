@@ -18,7 +18,8 @@ from tests.importers.test_copilot import lively as copilot
 from tests.importers.test_entire import RECORDS
 from tests.support.examples import examples
 from trace_store.importers.import_file import import_paths
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 
 def turned() -> Rollout:
@@ -48,10 +49,10 @@ def test_a_damaged_file_grows(format: str, data: st.DataObject, cuts: tuple[floa
         path = Path(folder) / "session.jsonl"
         path.write_bytes(whole)
         expected = Store.memory()
-        import_paths(expected, [str(path)], format=format)
+        import_paths(Writer(expected), [str(path)], format=format)
         with Store.init(str(Path(folder) / "project"), durability="fast") as store:
             for size in sorted([*(int(cut * len(whole)) for cut in cuts), len(whole)]):
                 if size:
                     path.write_bytes(whole[:size])
-                    import_paths(store, [str(path)], format=format)
+                    import_paths(Writer(store), [str(path)], format=format)
             assert heads(store) == heads(expected)

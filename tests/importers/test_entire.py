@@ -28,7 +28,8 @@ from trace_store.importers.import_file import import_paths
 from trace_store.objects import operations as ops
 from trace_store.objects.parts import Opaque, ToolCall, ToolResult
 from trace_store.providers.rendering import RENDERERS, render
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 FIRST = "671455ef-0000-4000-8000-00000000000a"
 
@@ -58,7 +59,7 @@ def imported(tmp_path: Path, records: list[Any]) -> Store:
     path = tmp_path / "transcript.jsonl"
     path.write_bytes(lines_of(records))
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)]).files
+    (report,) = import_paths(Writer(store), [str(path)]).files
     assert report.format == "entire"
     assert_counted_once(store, report, len(records))
     return store
@@ -142,7 +143,7 @@ def test_no_shape_does_harm(tmp_path: Path, records: list[Any]) -> None:
 def test_a_real_transcript(path: Path) -> None:
     records = [record for _, record in records_in(path.read_bytes())]
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     ((_, tip),) = heads(store).items()
     said = context(store, tip)
     answers = {r["id"] for r in records if r["type"] == "assistant"}

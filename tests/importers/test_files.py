@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import trace_store
 from tests.importers.support.states import all_refs, branches, context, raw_records
 from tests.importers.support.transcripts import (
     SESSION,
@@ -18,22 +19,23 @@ from tests.importers.support.transcripts import (
     records_in,
     text,
 )
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.contracts.ref_names import is_ref_name
+from trace_store.disk.files import Disk
 from trace_store.errors import (
     InvalidInputError,
     InvalidRefNameError,
     StorageError,
     UnreadableInputError,
 )
-from trace_store.files import Disk
 from trace_store.importers import input_files
 from trace_store.importers.convert import ref_component, short_id
 from trace_store.importers.discovery import project_histories
 from trace_store.importers.formats.claude_code import project_name
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.input_files import files_in
-from trace_store.ref_names import is_ref_name
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 OTHER = "aaaaaaaa-1111-4222-8333-944455556666"
 
@@ -55,12 +57,12 @@ def test_a_named_file_of_no_known_format_is_refused(tmp_path: Path, content: byt
     bad.write_bytes(content)
     store = Store.memory()
     with pytest.raises(UnreadableInputError) as caught:
-        import_paths(store, [str(bad), str(bad)])
+        import_paths(Writer(store), [str(bad), str(bad)])
     assert caught.value.path == str(bad)
     assert not all_refs(store), "and nothing was written"
     for paths in ([good, str(bad)], [str(bad), good]):
         store = Store.memory()
-        report = import_paths(store, paths)
+        report = import_paths(Writer(store), paths)
         assert set(branches(store)) == {SESSION}, "the other one is imported"
         (error,) = report.errors
         assert isinstance(error, UnreadableInputError)
@@ -75,7 +77,7 @@ def test_what_was_named_in_vain_is_reported_beside_what_was_imported(tmp_path: P
     good = short().write(tmp_path)
     absent = str(tmp_path / "absent.jsonl")
     store = Store.memory()
-    report = import_paths(store, [absent, good, "nul\0character"])
+    report = import_paths(Writer(store), [absent, good, "nul\0character"])
     assert [file.skipped for file in report.files] == ["unreadable", "", "unreadable"]
     assert [str(error) for error in report.errors] == [
         f"no such file: {absent}",
@@ -86,9 +88,9 @@ def test_what_was_named_in_vain_is_reported_beside_what_was_imported(tmp_path: P
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UnreadableInputError, match="no such file"):
-        import_paths(Store.memory(), [str(tmp_path / "absent.jsonl")])
+        import_paths(Writer(Store.memory()), [str(tmp_path / "absent.jsonl")])
     with pytest.raises(UnreadableInputError):
-        import_paths(Store.memory(), ["nul\0character"])
+        import_paths(Writer(Store.memory()), ["nul\0character"])
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -96,15 +98,15 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.jsonl"
     os.mkfifo(pipe)
     with pytest.raises(UnreadableInputError):
-        import_paths(Store.memory(), [str(pipe)])
+        import_paths(Writer(Store.memory()), [str(pipe)])
 
 
 def test_formats_and_branches_must_exist(tmp_path: Path) -> None:
     path = short().write(tmp_path)
     with pytest.raises(InvalidInputError, match="claude-code"):
-        import_paths(Store.memory(), [path], format="unheard-of")
+        import_paths(Writer(Store.memory()), [path], format="unheard-of")
     with pytest.raises(InvalidRefNameError):
-        import_paths(Store.memory(), [path], onto="../main")
+        import_paths(Writer(Store.memory()), [path], onto="../main")
 
 
 def test_a_folder_gives_its_transcripts_and_says_what_it_left(tmp_path: Path) -> None:
@@ -115,14 +117,14 @@ def test_a_folder_gives_its_transcripts_and_says_what_it_left(tmp_path: Path) ->
     (tmp_path / "other.jsonl").write_bytes(b'{"a": 1}\n')
     (tmp_path / "notes.txt").write_text("no transcript")
     store = Store.memory()
-    report = import_paths(store, [str(tmp_path), str(tmp_path / "below")])
+    report = import_paths(Writer(store), [str(tmp_path), str(tmp_path / "below")])
     assert set(branches(store)) == {SESSION, OTHER}
     assert {os.path.basename(f.path): f.skipped for f in report.files if f.skipped} == {
         "empty.jsonl": "empty",
         "other.jsonl": "unknown-format",
     }
     assert len(report.files) == 4, "a file that is found twice is imported once"
-    assert report.as_map()["messages"] == report.messages == 4
+    assert trace_store.record(report)["messages"] == report.messages == 4
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes and links")
@@ -133,7 +135,7 @@ def test_what_cannot_be_read_in_a_folder_does_not_stop_the_others(tmp_path: Path
     (tmp_path / "d.jsonl").mkdir()
     (tmp_path / "e.jsonl").symlink_to(tmp_path)
     path = short().write(tmp_path)
-    report = import_paths(Store.memory(), [str(tmp_path)])
+    report = import_paths(Writer(Store.memory()), [str(tmp_path)])
     assert {os.path.basename(file.path): file.skipped for file in report.files} == {
         **dict.fromkeys(["a.jsonl", "b.jsonl", "c.jsonl", "e.jsonl"], "unreadable"),
         os.path.basename(path): "",
@@ -155,13 +157,13 @@ def test_a_folder_that_cannot_be_listed_does_not_stop_the_others(
         return scan(disk, path)
 
     monkeypatch.setattr(Disk, "scan", refusing)
-    report = import_paths(Store.memory(), [str(tmp_path)])
+    report = import_paths(Writer(Store.memory()), [str(tmp_path)])
     assert [(file.path == str(closed), file.skipped) for file in report.files] == [
         (False, ""),
         (True, "unreadable"),
     ]
     with pytest.raises(UnreadableInputError, match="closed"):
-        import_paths(Store.memory(), [str(closed)])
+        import_paths(Writer(Store.memory()), [str(closed)])
 
 
 def test_folders_may_be_nested_deeper_than_calls(
@@ -184,7 +186,7 @@ def test_a_file_that_goes_away_meanwhile_does_not_stop_the_others(tmp_path: Path
         if path != last and os.path.exists(last):
             os.unlink(last)
 
-    report = import_paths(Store.memory(), [str(tmp_path)], progress=progress)
+    report = import_paths(Writer(Store.memory()), [str(tmp_path)], progress=progress)
     assert [file.skipped for file in report.files] == ["", "unreadable"]
 
 
@@ -194,7 +196,7 @@ def test_a_link_that_is_named_is_followed(tmp_path: Path) -> None:
     link = tmp_path / "link.jsonl"
     link.symlink_to(path)
     store = Store.memory()
-    import_paths(store, [str(link)])
+    import_paths(Writer(store), [str(link)])
     assert set(branches(store)) == {SESSION}
 
 
@@ -202,19 +204,19 @@ def test_the_newest_session_is_what_one_works_on(tmp_path: Path) -> None:
     store = Store.memory()
     newest = short()
     newest.user("Later.")
-    import_paths(store, [short(OTHER).write(tmp_path), newest.write(tmp_path)])
+    import_paths(Writer(store), [short(OTHER).write(tmp_path), newest.write(tmp_path)])
     assert store.refs.head().ref == f"refs/heads/sessions/claude-code/{SESSION}"
     later = short(OTHER)
     later.user("Later.")
     later.user("Latest.")
-    import_paths(store, [later.write(tmp_path)])
+    import_paths(Writer(store), [later.write(tmp_path)])
     assert store.refs.head().ref == f"refs/heads/sessions/claude-code/{SESSION}", "HEAD stays"
 
 
 def test_bad_lines_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trace_store.importers.import_file.read_lines", _short_lines)
     t = lively()
-    good = import_paths(Store.memory(), [t.write(tmp_path)]).files[0]
+    good = import_paths(Writer(Store.memory()), [t.write(tmp_path)]).files[0]
     t.lines[3:3] = [
         "{broken",
         '"text"',
@@ -225,7 +227,7 @@ def test_bad_lines_are_counted_and_named(tmp_path: Path, monkeypatch: pytest.Mon
     with path.open("ab") as file:
         file.write(b'\xff\xfe\n{"type":"user","mess')
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)]).files
+    (report,) = import_paths(Writer(store), [str(path)]).files
     assert [(skip.line, skip.reason) for skip in report.skips] == [
         (4, "not-json"),
         (5, "not-a-record"),
@@ -248,10 +250,10 @@ def test_an_unfinished_line_is_taken_when_it_is_finished(tmp_path: Path) -> None
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(data[:-20])
     with Store.init(str(tmp_path / "p"), durability="fast") as store:
-        (report,) = import_paths(store, [str(path)]).files
+        (report,) = import_paths(Writer(store), [str(path)]).files
         assert [skip.reason for skip in report.skips] == ["unfinished-line"]
         path.write_bytes(data)
-        (report,) = import_paths(store, [str(path)]).files
+        (report,) = import_paths(Writer(store), [str(path)]).files
         assert (report.messages, list(report.skips)) == (1, [])
 
 
@@ -329,7 +331,7 @@ def test_hostile_shapes_make_commits_that_can_be_read(
         t.user(f"agent {number}", parent=None, isSidechain=True, agentId=f"{number} / \ud83d")
     t.user("on")
     store = Store.memory()
-    import_paths(store, [t.write(tmp_path)])
+    import_paths(Writer(store), [t.write(tmp_path)])
     found = branches(store)
     assert len(found) == 21
     for name, tip in found.items():
@@ -349,7 +351,7 @@ def test_a_mark_at_the_beginning_costs_no_record(tmp_path: Path) -> None:
     plain.write_bytes(data)
     marked.write_bytes(b"\xef\xbb\xbf" + data)
     one, other = Store.memory(), Store.memory()
-    import_paths(one, [str(plain)])
-    (report,) = import_paths(other, [str(marked)]).files
+    import_paths(Writer(one), [str(plain)])
+    (report,) = import_paths(Writer(other), [str(marked)]).files
     assert (report.format, list(report.skips)) == ("claude-code", [])
     assert branches(other) == branches(one)

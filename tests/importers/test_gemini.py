@@ -21,8 +21,8 @@ from tests.importers.support.states import commits, context, visible
 from tests.importers.support.transcripts import each_real_transcript
 from tests.importers.test_transcripts import check
 from tests.support.examples import examples
-from trace_store.environment import Environment
-from trace_store.files import Disk
+from trace_store.base.environment import Environment
+from trace_store.disk.files import Disk
 from trace_store.importers.formats.gemini import FORMAT
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
@@ -30,7 +30,8 @@ from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolResult
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 PLACE = "refs/heads/sessions/gemini/"
 SESSION = "7d3f2c1e-1111-4222-8333-944455556666"
@@ -119,7 +120,7 @@ def write(folder: Path, records: list[Record], name: str = "session") -> str:
 
 def imported(folder: Path, records: list[Record]) -> tuple[Store, dict[str, Any]]:
     store = Store.memory()
-    import_paths(store, [write(folder, records)], format="gemini")
+    import_paths(Writer(store), [write(folder, records)], format="gemini")
     return store, refs(store)
 
 
@@ -173,7 +174,7 @@ def test_a_lively_chat(tmp_path: Path) -> None:
     assert usages(line) == [35, 17]
     assert [c.author for c in line[:3]] == ["gemini", "gemini/user", f"gemini/{MODEL}"]
     assert_valid(store, everywhere=True)
-    (report,) = import_paths(Store.memory(), [path]).files
+    (report,) = import_paths(Writer(Store.memory()), [path]).files
     assert sum(report.records.values()) == len(LIVELY)
     assert not report.skips
 
@@ -187,7 +188,7 @@ def test_a_document_says_what_lines_say(tmp_path: Path) -> None:
         path.write_text(json.dumps(document, indent=indent))
         check(path, tmp_path / f"checked-{indent}")
         stores.append(Store.memory())
-        import_paths(stores[-1], [str(path)])
+        import_paths(Writer(stores[-1]), [str(path)])
     store, found = imported(tmp_path, LIVELY)
     for each in stores:
         assert context(each, refs(each)[""]) == context(store, found[""])
@@ -198,17 +199,17 @@ def test_a_grown_chat_makes_what_one_import_makes(tmp_path: Path, seed: int) -> 
     chosen = random.Random(seed)
     records = [*LIVELY, SNAPSHOT, user("u9", "And now?"), model("g9", "Now all is well.")]
     expected = Store.memory()
-    import_paths(expected, [write(tmp_path, records, "whole")])
+    import_paths(Writer(expected), [write(tmp_path, records, "whole")])
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
         data = lines(records)
         path = tmp_path / "growing.jsonl"
         for cut in sorted(chosen.sample(range(len(lines(records[:3])), len(data)), 7)):
             path.write_bytes(data[:cut])
-            import_paths(store, [str(path)])
+            import_paths(Writer(store), [str(path)])
         path.write_bytes(data)
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         assert refs(store) == refs(expected)
-        assert import_paths(store, [str(path)]).files[0].skipped == "unchanged"
+        assert import_paths(Writer(store), [str(path)]).files[0].skipped == "unchanged"
 
 
 # Written by the program after a compaction: new messages, and the last ones unchanged.
@@ -430,7 +431,7 @@ def test_numbers_that_are_all_nothing_are_no_usage(tmp_path: Path) -> None:
 def test_a_chat_without_words_adds_nothing(tmp_path: Path) -> None:
     path = write(tmp_path, [HEADER, {"$set": {"summary": "nothing"}}])
     store = Store.memory()
-    (report,) = import_paths(store, [path]).files
+    (report,) = import_paths(Writer(store), [path]).files
     assert (report.format, report.commits, report.messages) == ("gemini", 0, 0)
     assert [skip.reason for skip in report.skips] == ["no-messages", "no-messages"]
     assert not dict(store.refs.iterate())
@@ -446,7 +447,7 @@ def test_whose_chat_it_is(tmp_path: Path) -> None:
     write(tmp_path, [own, *told], "own")
     write(tmp_path, [{**own, "sessionId": "x/y", "parentSessionId": "parent"}, *told], "c")
     write(tmp_path, [HEADER, *told, {"$set": {"sessionId": "too-late"}}], "d")
-    import_paths(store, [str(tmp_path)])
+    import_paths(Writer(store), [str(tmp_path)])
     found = {name.removeprefix(PLACE) for name, _ in store.refs.iterate(PLACE)}
     assert {"nameless", "later", "own", SESSION} <= found
     (helper,) = found - {"nameless", "later", "own", SESSION}
@@ -535,8 +536,8 @@ def odd(records: list[Record]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "odd.jsonl"
         path.write_text(text)
-        (report,) = import_paths(store, [str(path)], format="gemini").files
-        assert import_paths(store, [str(path)], format="gemini").commits == 0
+        (report,) = import_paths(Writer(store), [str(path)], format="gemini").files
+        assert import_paths(Writer(store), [str(path)], format="gemini").commits == 0
     assert sum(report.records.values()) == len(records)
     assert not [f for f in fsck(store) if f.severity == "error"]
     assert_valid(store)
@@ -557,7 +558,7 @@ def test_real_chats(path: Path) -> None:
     thoughts = sum(len(each.get("thoughts", ())) for each in messages)
     reported = [m for m in messages if any((m.get("tokens") or {}).values())]
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)]).files
+    (report,) = import_paths(Writer(store), [str(path)]).files
     assert report.messages == len(messages) + len(with_results)
     assert report.commits == len(messages)
     (tip,) = [oid for _, oid in store.refs.iterate("refs/heads/")]

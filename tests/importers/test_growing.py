@@ -23,12 +23,13 @@ from tests.importers.support.transcripts import (
     records_in,
     text,
 )
+from trace_store.base.oid import digest
+from trace_store.contracts.ref_names import FILES
 from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
-from trace_store.oid import digest
-from trace_store.ref_names import FILES
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.segments import restore, segments_of
+from trace_store.writer import Writer
 
 
 def cuts_of(data: bytes, count: int) -> list[int]:
@@ -52,7 +53,7 @@ def at_once(data: bytes, folder: Path, name: str) -> dict[str, object]:
     whole.parent.mkdir(exist_ok=True)
     whole.write_bytes(data)
     expected = Store.memory()
-    import_paths(expected, [str(whole)])
+    import_paths(Writer(expected), [str(whole)])
     return dict(branches(expected))
 
 
@@ -64,13 +65,13 @@ def test_two_steps_make_what_one_makes(tmp_path: Path, remembers: bool) -> None:
     for number, cut in enumerate(cuts_of(data, 40)):
         path.write_bytes(data[:cut])
         with Store.init(str(tmp_path / str(number)), durability="fast") as store:
-            import_paths(store, [str(path)], format="claude-code")
+            import_paths(Writer(store), [str(path)], format="claude-code")
             if not remembers:
                 shutil.rmtree(Path(store.layout.local_dir) / "imports", ignore_errors=True)
             path.write_bytes(data)
-            import_paths(store, [str(path)])
+            import_paths(Writer(store), [str(path)])
             assert branches(store) == expected, cut
-            again = import_paths(store, [str(path)])
+            again = import_paths(Writer(store), [str(path)])
             assert (again.commits, again.messages) == (0, 0), cut
 
 
@@ -88,12 +89,12 @@ def test_what_a_branch_is_moved_over_stays_in_the_trash(tmp_path: Path, store: S
     t.user("Read both files.")
     t.assistant("msg_1", call("toolu_a"))
     path = t.write(tmp_path)
-    import_paths(store, [path])
+    import_paths(Writer(store), [path])
     before = branches(store)[SESSION]
     t.assistant("msg_1", call("toolu_b"))
     t.result("toolu_a", "a")
     t.write(tmp_path)
-    report = import_paths(store, [path]).files[0]
+    report = import_paths(Writer(store), [path]).files[0]
     assert branches(store)[SESSION] != before
     assert [all_refs(store)[ref] for ref in report.trashed] == [before]
 
@@ -104,16 +105,16 @@ def test_only_new_bytes_are_read(tmp_path: Path, store: Store) -> None:
         t.user(f"Question {turn}: " + "long " * 200)
         t.assistant(f"msg_{turn}", text(f"Answer {turn}: " + "long " * 200), stop="end_turn")
     path = t.write(tmp_path)
-    first = import_paths(store, [path]).files[0]
+    first = import_paths(Writer(store), [path]).files[0]
     assert first.bytes_read > len(t.data)
-    unchanged = import_paths(store, [path]).files[0]
+    unchanged = import_paths(Writer(store), [path]).files[0]
     assert unchanged.skipped == "unchanged"
     assert unchanged.bytes_read < 16_000
     size = len(t.data)
     t.user("One more?")
     t.assistant("msg_last", text("One more."), stop="end_turn")
     t.write(tmp_path)
-    grown = import_paths(store, [path]).files[0]
+    grown = import_paths(Writer(store), [path]).files[0]
     assert (
         grown.bytes_read < len(t.data) - size + 300_000
     )  # the head that tells the format is looked at too
@@ -139,7 +140,7 @@ def test_what_is_kept_of_a_file_is_not_read_again_when_it_grows(
             t.user(f"Question {len(t.lines)} of {turn}?")
             t.assistant(f"msg_{len(t.lines)}", text("An answer."), stop="end_turn")
         counts.append(0)
-        import_paths(store, [t.write(tmp_path)])
+        import_paths(Writer(store), [t.write(tmp_path)])
     _, short, _, long = counts
     assert short == long <= 6
     ((_, tip),) = store.refs.iterate(FILES)
@@ -149,14 +150,14 @@ def test_what_is_kept_of_a_file_is_not_read_again_when_it_grows(
 def test_a_file_that_shrank_or_was_rewritten_is_read_whole(tmp_path: Path, store: Store) -> None:
     t = lively()
     path = t.write(tmp_path)
-    import_paths(store, [path])
+    import_paths(Writer(store), [path])
     before = branches(store)
     Path(path).write_bytes(t.data[: len(t.data) // 2])
-    report = import_paths(store, [path])
+    report = import_paths(Writer(store), [path])
     assert report.commits == 0
     assert branches(store) == before, "an older copy of a session takes nothing back"
     Path(path).write_bytes(t.data.replace(b"Fix the parser", b"Fix the reader"))
-    import_paths(store, [path])
+    import_paths(Writer(store), [path])
     after = branches(store)
     assert after.items() >= before.items()
     assert any("/copies/" in name for name in after), (
@@ -166,11 +167,11 @@ def test_a_file_that_shrank_or_was_rewritten_is_read_whole(tmp_path: Path, store
 
 def test_a_damaged_memory_counts_as_none(tmp_path: Path, store: Store) -> None:
     path = lively().write(tmp_path)
-    import_paths(store, [path])
+    import_paths(Writer(store), [path])
     before = all_refs(store)
     for file in (Path(store.layout.local_dir) / "imports").iterdir():
         file.write_bytes(file.read_bytes()[:-10] + b"0123456789")
-    report = import_paths(store, [path])
+    report = import_paths(Writer(store), [path])
     assert report.commits == 0
     assert report.files[0].commits_present > 0
     assert all_refs(store) == before
@@ -185,17 +186,17 @@ def test_a_file_that_was_changed_in_the_middle_is_no_longer_what_it_was(
     path = tmp_path / ("chat.json" if document else "chat.jsonl")
     lines = [json.dumps(message) for message in messages]
     path.write_text(f"[{', '.join(lines)}]" if document else "\n".join(lines) + "\n")
-    assert import_paths(store, [str(path)]).messages == 200
+    assert import_paths(Writer(store), [str(path)]).messages == 200
     before = path.read_bytes()
     path.write_bytes(before.replace(b"Question 100", b"Xxxxxxxx 100"))
-    (report,) = import_paths(store, [str(path)]).files
+    (report,) = import_paths(Writer(store), [str(path)]).files
     assert (report.skipped, report.commits) == ("", 100)
     kept = [b"".join(restore(tip, store.objects.read)) for _, tip in store.refs.iterate(FILES)]
     assert sorted(kept) == sorted([before, path.read_bytes()])
     os.utime(path, (1, 1))
-    (report,) = import_paths(store, [str(path)]).files
+    (report,) = import_paths(Writer(store), [str(path)]).files
     assert report.skipped == "unchanged"
-    assert import_paths(store, [str(path)]).files[0].bytes_read < 16_000
+    assert import_paths(Writer(store), [str(path)]).files[0].bytes_read < 16_000
 
 
 STRANGE: list[Any] = [None, 0, -1, 1.5, 2**70, True, "", "x", "00" * 32, [], {}, [[1]]]
@@ -222,7 +223,7 @@ def test_what_is_remembered_wrongly_does_no_harm(tmp_path: Path, store: Store, s
         t.result(f"toolu_n{turn}", "found " * 20)
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(t.data[: len(t.data) * 2 // 3])
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     folder = Path(store.layout.local_dir) / "imports"
     (notes,) = (each for each in folder.iterdir() if each.name != "beginnings")
     remembered = json.loads(notes.read_bytes().partition(b"\n")[2])
@@ -235,7 +236,7 @@ def test_what_is_remembered_wrongly_does_no_harm(tmp_path: Path, store: Store, s
     body = json.dumps(remembered).encode()
     notes.write_bytes(digest(body).hex().encode() + b"\n" + body)
     path.write_bytes(t.data)
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     kept = [b"".join(restore(tip, store.objects.read)) for _, tip in store.refs.iterate(FILES)]
     assert kept == [t.data]
     assert not [finding for finding in fsck(store) if finding.severity == "error"]
@@ -249,9 +250,9 @@ def test_real_transcripts_in_two_steps(path: Path, tmp_path: Path) -> None:
     for number, cut in enumerate(cuts_of(data, 3 if len(data) > 1_000_000 else 8)):
         copy.write_bytes(data[:cut])
         with Store.init(str(tmp_path / str(number)), durability="fast") as store:
-            import_paths(store, [str(copy)], format="claude-code")
+            import_paths(Writer(store), [str(copy)], format="claude-code")
             copy.write_bytes(data)
-            import_paths(store, [str(copy)])
+            import_paths(Writer(store), [str(copy)])
             assert branches(store) == expected, cut
             again = {raw for raw, _ in records_in(data)}
             assert set(raw_records(store)) == again

@@ -11,24 +11,26 @@ import pytest
 
 from tests.importers.support.states import branches, context
 from tests.importers.support.transcripts import SESSION, Transcript, call, text
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.importers import write
 from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 SCRIPT = """
 import sys
 from trace_store.importers.import_file import import_paths
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 def progress(path, done, size, lines=[0]):
     lines[0] += 1
     if lines[0] % 100 == 0:
         print(lines[0], flush=True)
 with Store.open(sys.argv[1]) as store:
-    import_paths(store, [sys.argv[2]], progress=progress)
+    import_paths(Writer(store), [sys.argv[2]], progress=progress)
 """
 
 
@@ -53,7 +55,7 @@ def valid(store: Store) -> None:
 def test_a_killed_import_goes_on_where_it_was(tmp_path: Path, lines: int) -> None:
     path = long_transcript(400).write(tmp_path)
     expected = Store.memory()
-    import_paths(expected, [path])
+    import_paths(Writer(expected), [path])
     Store.init(str(tmp_path)).close()
     root = str(tmp_path / ".trace")
     process = subprocess.Popen(
@@ -72,7 +74,7 @@ def test_a_killed_import_goes_on_where_it_was(tmp_path: Path, lines: int) -> Non
         done = len(context(store, branches(store)[SESSION])) if branches(store) else 0
         assert done < 1600, "it was killed in the middle"
         assert done >= lines - write.BATCH_COMMITS - 2, "what was written in batches is there"
-        report = import_paths(store, [path])
+        report = import_paths(Writer(store), [path])
         assert branches(store) == branches(expected)
         assert report.messages == 1600 - done, "only what was missing is added"
         assert not report.files[0].trashed
@@ -92,7 +94,7 @@ def test_every_batch_is_a_valid_state(tmp_path: Path, monkeypatch: pytest.Monkey
         return done
 
     monkeypatch.setattr(store, "transact", watching)
-    import_paths(store, [path])
+    import_paths(Writer(store), [path])
     assert states == [3, 6, 9, 12, 15, 18, 21, 24, 24], "the last keeps the file"
 
 
@@ -116,7 +118,7 @@ def test_a_branch_that_moves_meanwhile_is_taken_up_anew(
         return transact(*args, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(store, "transact", meddling)
-    report = import_paths(store, [path])
+    report = import_paths(Writer(store), [path])
     tip = branches(store)[SESSION]
     assert moved
     assert len(context(store, tip)) == 16
@@ -129,7 +131,7 @@ def test_a_branch_that_moves_meanwhile_is_taken_up_anew(
 def test_progress_is_told(tmp_path: Path) -> None:
     path = long_transcript(3).write(tmp_path)
     told: list[tuple[str, int, int]] = []
-    import_paths(Store.memory(), [path], progress=lambda *step: told.append(step))
+    import_paths(Writer(Store.memory()), [path], progress=lambda *step: told.append(step))
     size = os.path.getsize(path)
     assert told[-1] == (path, size - 1, size)
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)

@@ -23,16 +23,17 @@ from tests.importers.support.transcripts import (
     real_format,
     text,
 )
+from trace_store.base.oid import ObjectId
 from trace_store.contracts import RefEdit, Transaction
+from trace_store.contracts.ref_names import FILES
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError, TraceError
 from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.content import ObjectCollector
-from trace_store.oid import ObjectId
-from trace_store.ref_names import FILES
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.layout import RecordPlace, lay_out
 from trace_store.transcripts.segments import restore, segments_of
+from trace_store.writer import Writer
 
 
 def kept(store: Store) -> dict[str, bytes]:
@@ -66,7 +67,7 @@ def test_a_file_comes_back(tmp_path: Path, what: str) -> None:
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(data)
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [str(path)], format="claude-code")
+        import_paths(Writer(store), [str(path)], format="claude-code")
         assert_kept(store, data)
 
 
@@ -84,14 +85,14 @@ def test_a_grown_file_is_kept_once(tmp_path: Path, seed: int, remembers: bool) -
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
         for cut in [*sorted(chosen.sample(range(300, len(data)), 6)), len(data)]:
             path.write_bytes(data[:cut])
-            import_paths(store, [str(path)])
+            import_paths(Writer(store), [str(path)])
             assert_kept(store, data[:cut])
             if not remembers:
                 shutil.rmtree(Path(store.layout.local_dir) / "imports")
         (tip,) = (tip for _, tip in store.refs.iterate(FILES))
         assert len(segments_of(tip, store.objects.read)) > 3
         whole = Store.memory()
-        import_paths(whole, [str(path)])
+        import_paths(Writer(whole), [str(path)])
         assert [oid for _, oid in whole.refs.iterate(FILES)] == [tip]
 
 
@@ -100,10 +101,10 @@ def test_the_same_session_under_another_path_adds_nothing(tmp_path: Path) -> Non
     (tmp_path / "elsewhere").mkdir()
     other = lively().write(tmp_path / "elsewhere", "another-name")
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [path])
+        import_paths(Writer(store), [path])
         refs = dict(store.refs.iterate())
         count = len(list(store.objects.iterate()))
-        assert import_paths(store, [other]).commits == 0
+        assert import_paths(Writer(store), [other]).commits == 0
         assert dict(store.refs.iterate()) == refs
         assert len(list(store.objects.iterate())) == count
 
@@ -112,13 +113,13 @@ def test_an_older_copy_adds_nothing_and_another_version_stands_beside(tmp_path: 
     t = lively()
     path = Path(t.write(tmp_path))
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         path.write_bytes(t.data[: len(t.data) * 2 // 3])
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         assert_kept(store, t.data)
         changed = t.data.replace(b"Fix the parser", b"Fix the reader")
         path.write_bytes(changed)
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         assert_kept(store, t.data, changed)
 
 
@@ -131,9 +132,9 @@ def test_a_copied_session_is_kept_too_and_shares_its_contents(tmp_path: Path) ->
     copy = t.data.replace(SESSION.encode(), fork.encode())
     (tmp_path / f"{fork}.jsonl").write_bytes(copy)
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [t.write(tmp_path)])
+        import_paths(Writer(store), [t.write(tmp_path)])
         before = sum(len(store.objects.read(oid)) for oid in store.objects.iterate())
-        import_paths(store, [str(tmp_path / f"{fork}.jsonl")])
+        import_paths(Writer(store), [str(tmp_path / f"{fork}.jsonl")])
         assert_kept(store, t.data, copy)
         after = sum(len(store.objects.read(oid)) for oid in store.objects.iterate())
     assert after - before < len(copy) / 3
@@ -142,19 +143,19 @@ def test_a_copied_session_is_kept_too_and_shares_its_contents(tmp_path: Path) ->
 def test_a_file_added_to_a_branch_of_ones_own_is_kept(tmp_path: Path) -> None:
     path = lively().write(tmp_path)
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [path], onto="mine")
+        import_paths(Writer(store), [path], onto="mine")
         assert_kept(store, lively().data)
 
 
 def test_without_sources_nothing_is_kept(tmp_path: Path) -> None:
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [lively().write(tmp_path)], source=False)
+        import_paths(Writer(store), [lively().write(tmp_path)], source=False)
         assert kept(store) == {}
 
 
 def test_damage_is_not_given_back_as_if_it_were_the_file(tmp_path: Path) -> None:
     store = Store.memory()
-    import_paths(store, [lively().write(tmp_path)])
+    import_paths(Writer(store), [lively().write(tmp_path)])
     ((_, tip),) = store.refs.iterate(FILES)
     objects = {bytes(oid): store.objects.read(oid) for oid in store.objects.iterate()}
     segment = objects[bytes(tip)]
@@ -228,10 +229,10 @@ def test_a_file_that_changes_while_it_is_read_is_kept_as_something_that_comes_ba
             CHANGES[how](path, data)
 
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [str(path)], progress=progress)
+        import_paths(Writer(store), [str(path)], progress=progress)
         kept(store)
         path.write_bytes(data)
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         assert data in kept(store).values()
         assert not [finding for finding in fsck(store) if finding.severity == "error"]
 
@@ -247,11 +248,11 @@ def test_an_older_copy_can_grow_where_a_newer_one_is_kept_with_other_commits(
     path = older / f"{SESSION}.jsonl"
     path.write_bytes(b"".join(data.splitlines(keepends=True)[:150]))
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [lively().write(tmp_path)], onto="mine")
-        import_paths(store, [str(newer / f"{SESSION}.jsonl")], onto="mine")
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [lively().write(tmp_path)], onto="mine")
+        import_paths(Writer(store), [str(newer / f"{SESSION}.jsonl")], onto="mine")
+        import_paths(Writer(store), [str(path)])
         path.write_bytes(data)
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         assert_kept(store, data, lively().data)
 
 
@@ -260,10 +261,10 @@ def test_a_file_is_kept_again_when_its_ref_was_removed(tmp_path: Path) -> None:
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(data)
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         ((name, tip),) = store.refs.iterate(FILES)
         store.transact(lambda _: Transaction([], [RefEdit(name, None, tip)]))
-        assert import_paths(store, [str(path)]).commits == 0
+        assert import_paths(Writer(store), [str(path)]).commits == 0
         assert_kept(store, data)
 
 
@@ -274,7 +275,7 @@ def test_a_file_grows_when_what_was_kept_of_it_is_gone(
     path = tmp_path / f"{SESSION}.jsonl"
     path.write_bytes(b"".join(data.splitlines(keepends=True)[:200]))
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         ((name, tip),) = store.refs.iterate(FILES)
         gone = segments_of(tip, store.objects.read)[-1].previous
         store.transact(lambda _: Transaction([], [RefEdit(name, None, tip)]))
@@ -287,7 +288,7 @@ def test_a_file_grows_when_what_was_kept_of_it_is_gone(
             return read(objects, oid)  # type: ignore[arg-type]
 
         monkeypatch.setattr(type(store.objects), "read", pruned)
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         absent.clear()
         assert_kept(store, data)
 
@@ -301,10 +302,10 @@ def test_a_file_that_was_cut_elsewhere_is_known_as_the_beginning(
     with Store.init(str(tmp_path / "project")) as store:
         with monkeypatch.context() as patched:
             patched.setattr("trace_store.transcripts.layout.MAXIMUM_RECORDS", 7)
-            import_paths(store, [str(path)])
+            import_paths(Writer(store), [str(path)])
         shutil.rmtree(Path(store.layout.local_dir) / "imports")
         path.write_bytes(data)
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         assert_kept(store, data)
 
 
@@ -317,7 +318,7 @@ def test_a_long_stretch_without_records_is_never_held_whole(
     with Store.init(str(tmp_path / "project")) as store:
         for size in (len(data) - 15_000, len(data) - 5000, len(data)):
             path.write_bytes(data[:size])
-            import_paths(store, [str(path)])
+            import_paths(Writer(store), [str(path)])
             assert_kept(store, data[:size])
         ((_, tip),) = store.refs.iterate(FILES)
         segments = segments_of(tip, store.objects.read)
@@ -334,7 +335,7 @@ def test_a_commit_with_many_records_is_put_together_once(
         t.system("note", content=f"step {number}")
     path = t.write(tmp_path)
     store = Store.memory()
-    import_paths(store, [path])
+    import_paths(Writer(store), [path])
     read = store.objects.read
     times = count_reads(store, monkeypatch)
     ((_, tip),) = store.refs.iterate(FILES)

@@ -19,7 +19,8 @@ from trace_store.objects.parts import Text, ToolCall, ToolResult
 from trace_store.providers.rendering import render
 from trace_store.providers.wire import to_bytes
 from trace_store.repo.repository import Repo
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 
 def rendered(repo: Repo, revision: str = "HEAD") -> bytes:
@@ -39,7 +40,7 @@ def again(data: bytes, folder: Path) -> Store:
     path = folder / "context.json"
     path.write_bytes(data)
     store = Store.memory()
-    import_paths(store, [str(path)])
+    import_paths(Writer(store), [str(path)])
     return store
 
 
@@ -95,7 +96,7 @@ def test_a_session_goes_on_from_its_export(tmp_path: Path) -> None:
         for text in ("One.", "Two.", "Three."):
             repo.append("user", text)
             path.write_bytes(rendered(repo))
-            import_paths(store, [str(path)])
+            import_paths(Writer(store), [str(path)])
         assert branches_of(store) == {"trace-json/context"}
         assert [m.text for m in messages(store, "trace-json/context")] == ["One.", "Two.", "Three."]
 

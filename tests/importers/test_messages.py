@@ -27,17 +27,17 @@ from tests.importers.support.transcripts import (
     text,
     thinking,
 )
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.secrets.guard import Guard
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 
 def imported(t: Transcript, folder: Path) -> Store:
     store = Store.memory()
-    import_paths(store, [t.write(folder)])
+    import_paths(Writer(store), [t.write(folder)])
     assert sorted(raw_records(store)) == sorted(raw for raw, _ in records_in(t.data))
     return store
 
@@ -367,7 +367,7 @@ def test_an_id_that_comes_again(tmp_path: Path) -> None:
     )  # the same said, copied from elsewhere
     t.lines.append(t.lines[0].replace("once", "otherwise"))  # another text under the same id
     store = Store.memory()
-    (report,) = import_paths(store, [t.write(tmp_path)]).files
+    (report,) = import_paths(Writer(store), [t.write(tmp_path)]).files
     assert context(store, branches(store)[SESSION]) == ["user: Said once.", "user: Said otherwise."]
     assert dict(report.records) == {
         ("user", "message"): 2,
@@ -383,7 +383,7 @@ def test_a_session_in_which_nobody_speaks_makes_no_branch(tmp_path: Path) -> Non
     t = Transcript()
     t.bare({"type": "summary", "summary": "a title", "leafUuid": "elsewhere"})
     store = Store.memory()
-    (report,) = import_paths(store, [t.write(tmp_path)]).files
+    (report,) = import_paths(Writer(store), [t.write(tmp_path)]).files
     assert dict(report.records) == {("summary", "no-messages"): 1}
     assert not branches(store)
     assert store.refs.head().unborn
@@ -396,8 +396,8 @@ def test_texts_pass_the_filter(tmp_path: Path) -> None:
     t.assistant("msg_1", call("toolu_1", "Bash", command=f"login {secret}", **{secret: 1}))
     t.result("toolu_1", "ok", toolUseResult={"stdout": secret, "list": [secret]})
     store = Store.memory()
-    guard = Guard.of(store, Environment(secrets=[("SOME_PASSWORD", secret)]))
-    (report,) = import_paths(store, [t.write(tmp_path)], guard=guard).files
+    writer = Writer(store, environment=Environment(secrets=[("SOME_PASSWORD", secret)]))
+    (report,) = import_paths(writer, [t.write(tmp_path)]).files
     assert report.secrets == {"known-value": 5}
     assert not any(secret.encode() in store.objects.read(oid) for oid in store.objects.iterate())
     assert not any(secret.encode() in raw for raw in raw_records(store))

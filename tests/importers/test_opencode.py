@@ -20,14 +20,15 @@ from tests.importers.support.states import commits, context, entries
 from tests.importers.support.transcripts import each_real_transcript
 from tests.importers.test_transcripts import check
 from tests.support.examples import examples
-from trace_store.environment import Environment
+from tests.support.subjects import transcripts
+from trace_store.base.environment import Environment
+from trace_store.contracts.ref_names import FILES
+from trace_store.disk.files import Disk
 from trace_store.errors import UnreadableInputError
-from trace_store.exporters.files import find_file, restore_file
-from trace_store.files import Disk
+from trace_store.importers import sqlite_input
 from trace_store.importers.contract import Skip
 from trace_store.importers.discovery import project_histories
 from trace_store.importers.formats.opencode import FORMAT
-from trace_store.importers.formats.opencode import database as database_module
 from trace_store.importers.formats.opencode.rows import ROW, rows_of
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.input_files import InputLine
@@ -36,9 +37,9 @@ from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
-from trace_store.ref_names import FILES
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.segments import restore
+from trace_store.writer import Writer
 
 PLACE = "refs/heads/sessions/opencode/"
 SESSION = "ses_3f0c2a541111"
@@ -167,7 +168,7 @@ def refs(store: Store, session: str = SESSION) -> dict[str, Any]:
 
 def imported(folder: Path, talk: Talk) -> tuple[Store, dict[str, Any]]:
     store = Store.memory()
-    import_paths(store, [talk.write(folder)])
+    import_paths(Writer(store), [talk.write(folder)])
     return store, refs(store, talk.info["id"])
 
 
@@ -309,7 +310,7 @@ def test_going_back(tmp_path: Path) -> None:
             ]
             assert all(f"c1={cleared}" in line for line in said if line.startswith("tool"))
         assert len(found) == (2 if left else 1)
-        assert import_paths(store, [str(tmp_path / "export.json")]).commits == 0
+        assert import_paths(Writer(store), [str(tmp_path / "export.json")]).commits == 0
         assert_valid(store)
 
 
@@ -391,7 +392,7 @@ def test_a_subagent_is_a_branch_of_its_session(tmp_path: Path) -> None:
     child.user("You look in lib.")
     child.model("Found.")
     store = Store.memory()
-    import_paths(store, [parent.write(tmp_path, "parent"), child.write(tmp_path, "child")])
+    import_paths(Writer(store), [parent.write(tmp_path, "parent"), child.write(tmp_path, "child")])
     found = refs(store)
     assert set(found) == {"", "agents/ses_child"}
     assert context(store, found["agents/ses_child"]) == [
@@ -503,10 +504,10 @@ def test_a_database_is_what_its_exports_are(tmp_path: Path) -> None:
     assert format_of(path.read_bytes()) is FORMAT
     before = sorted(os.listdir(tmp_path))
     store, exported = Store.memory(), Store.memory()
-    report = import_paths(store, [str(path)])
+    report = import_paths(Writer(store), [str(path)])
     assert sorted(os.listdir(tmp_path)) == before, "nothing is put beside it"
     paths = [talk.write(tmp_path, str(number)) for number, talk in enumerate(talks)]
-    import_paths(exported, paths)
+    import_paths(Writer(exported), paths)
     assert {file.path.removeprefix(str(path)) for file in report.files} == {
         f"#{SESSION}",
         "#ses_child",
@@ -524,7 +525,7 @@ def test_a_database_is_what_its_exports_are(tmp_path: Path) -> None:
             for name, oid in store.refs.iterate(place)
         ]
         assert talk.document in kept
-    assert import_paths(store, [str(path)]).commits == 0
+    assert import_paths(Writer(store), [str(path)]).commits == 0
     assert not [f for f in fsck(store) if f.severity == "error"]
     assert_valid(store)
 
@@ -533,15 +534,15 @@ def test_one_session_of_a_database(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     make_database(path, *children()).close()
     store = Store.memory()
-    (report,) = import_paths(store, [f"{path}#ses_other"]).files
+    (report,) = import_paths(Writer(store), [f"{path}#ses_other"]).files
     assert (report.session, report.messages) == ("ses_other", 1)
     for wrong in (f"{path}#ses_nobody", f"{path}#", f"{tmp_path}/no.db#{SESSION}"):
         with pytest.raises(UnreadableInputError, match="no such"):
-            import_paths(store, [wrong])
+            import_paths(Writer(store), [wrong])
     # A file may have such a name.
     odd = tmp_path / "a#b.json"
     odd.write_text(json.dumps(lively().document))
-    assert import_paths(Store.memory(), [str(odd)]).messages > 0
+    assert import_paths(Writer(Store.memory()), [str(odd)]).messages > 0
 
 
 def test_a_database_that_grows(tmp_path: Path) -> None:
@@ -550,20 +551,22 @@ def test_a_database_that_grows(tmp_path: Path) -> None:
     whole, talk.messages = talk.messages, talk.messages[:3]
     base = make_database(path, talk, journal="wal")
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         later = Talk()
         later.messages = whole[3:]
         base.execute("DELETE FROM session")
         fill(base, later)
         # The data is still in the write-ahead log, and the program is running.
         assert os.path.getsize(f"{path}-wal")
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         base.close()
         expected = Store.memory()
-        import_paths(expected, [lively().write(tmp_path)])
+        import_paths(Writer(expected), [lively().write(tmp_path)])
         assert context(store, refs(store)[""]) == context(expected, refs(expected)[""])
         assert set(refs(store)) == {""}
-        assert [file.skipped for file in import_paths(store, [str(path)]).files] == ["unchanged"]
+        assert [file.skipped for file in import_paths(Writer(store), [str(path)]).files] == [
+            "unchanged"
+        ]
 
 
 def test_an_export_whose_notes_changed_goes_on(tmp_path: Path) -> None:
@@ -571,13 +574,13 @@ def test_an_export_whose_notes_changed_goes_on(tmp_path: Path) -> None:
     talk = lively()
     whole, talk.messages = talk.messages, talk.messages[:3]
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
-        import_paths(store, [talk.write(tmp_path)])
+        import_paths(Writer(store), [talk.write(tmp_path)])
         first = store.refs.read(PLACE + SESSION)
         talk.messages = whole
         whole[0]["info"]["summary"] = {"title": "Files", "diffs": []}
         whole[1]["info"]["cost"] = 0.25
         path = talk.write(tmp_path)
-        (report,) = import_paths(store, [path]).files
+        (report,) = import_paths(Writer(store), [path]).files
         found = refs(store)
         assert set(found) == {""}
         assert context(store, found[""]) == LAST
@@ -599,7 +602,7 @@ def test_what_is_no_database_of_opencode(tmp_path: Path) -> None:
         base.close()
         store = Store.memory()
         with pytest.raises(UnreadableInputError):
-            import_paths(store, [str(bad)])
+            import_paths(Writer(store), [str(bad)])
         assert not dict(store.refs.iterate())
 
     refused("CREATE TABLE notes (id)")
@@ -626,19 +629,19 @@ def test_what_is_no_database_of_opencode(tmp_path: Path) -> None:
         data[start : start + 60] = b"\xff" * 60
     bad.write_bytes(data)
     with pytest.raises(UnreadableInputError):
-        import_paths(Store.memory(), [str(bad)])
+        import_paths(Writer(Store.memory()), [str(bad)])
     bad.write_bytes(b"SQLite format 3\0")
     with pytest.raises(UnreadableInputError, match=r"bad\.db"):
-        import_paths(Store.memory(), [str(bad)])
+        import_paths(Writer(Store.memory()), [str(bad)])
     # In a folder it is left.
     (tmp_path / "good.db").unlink()
-    (report,) = import_paths(Store.memory(), [str(tmp_path)]).files
+    (report,) = import_paths(Writer(Store.memory()), [str(tmp_path)]).files
     assert report.skipped == "unreadable"
     with (
         bad.open("rb") as file,
         pytest.raises(UnreadableInputError, match="cannot be imported from standard input"),
     ):
-        import_paths(Store.memory(), ["-"], stdin=file)
+        import_paths(Writer(Store.memory()), ["-"], stdin=file)
 
 
 def test_the_work_on_a_database_has_a_bound(
@@ -646,10 +649,10 @@ def test_the_work_on_a_database_has_a_bound(
 ) -> None:
     path = tmp_path / "opencode.db"
     make_database(path, lively()).close()
-    monkeypatch.setattr(database_module, "MAXIMUM_STEPS", 20)
-    monkeypatch.setattr(database_module, "STEPS_AT_ONCE", 10)
+    monkeypatch.setattr(sqlite_input, "MAXIMUM_STEPS", 20)
+    monkeypatch.setattr(sqlite_input, "STEPS_AT_ONCE", 10)
     with pytest.raises(UnreadableInputError):
-        import_paths(Store.memory(), [str(path)])
+        import_paths(Writer(Store.memory()), [str(path)])
 
 
 def test_odd_values_in_a_database(tmp_path: Path) -> None:
@@ -678,9 +681,9 @@ def test_odd_values_in_a_database(tmp_path: Path) -> None:
     base.commit()
     base.close()
     store = Store.memory()
-    report = import_paths(store, [str(path)])
+    report = import_paths(Writer(store), [str(path)])
     assert len(report.files) == len(odd)
-    assert import_paths(store, [str(path)]).commits == 0
+    assert import_paths(Writer(store), [str(path)]).commits == 0
     assert not [f for f in fsck(store) if f.severity == "error"]
     assert_valid(store)
 
@@ -691,7 +694,7 @@ def test_a_session_with_an_odd_id(tmp_path: Path) -> None:
     talk = Talk(id="ses_\0/../x")
     talk.user("Hello.")
     make_database(path, talk).close()
-    assert import_paths(Store.memory(), [str(path)]).messages == 1
+    assert import_paths(Writer(Store.memory()), [str(path)]).messages == 1
 
 
 def test_where_sessions_are_found(tmp_path: Path) -> None:
@@ -717,7 +720,10 @@ def test_where_sessions_are_found(tmp_path: Path) -> None:
         "/opencode.db#ses_3f0c2a541111",
         "/opencode.db#ses_below",
     ]
-    assert import_paths(Store.memory(), project_histories(environment, str(project))).messages == 3
+    assert (
+        import_paths(Writer(Store.memory()), project_histories(environment, str(project))).messages
+        == 3
+    )
     named = Environment(opencode_database=str(data / "opencode-beta.db"))
     assert len(FORMAT.histories(named, str(project), Disk())) == 1
     assert FORMAT.histories(Environment(), str(project), Disk()) == []
@@ -740,8 +746,8 @@ def test_a_dump_is_what_its_export_is(tmp_path: Path) -> None:
     path = dump(tmp_path, lively())
     check(Path(path), tmp_path / "checked")
     store, exported = Store.memory(), Store.memory()
-    (report,) = import_paths(store, [path]).files
-    import_paths(exported, [lively().write(tmp_path)])
+    (report,) = import_paths(Writer(store), [path]).files
+    import_paths(Writer(exported), [lively().write(tmp_path)])
     line, other = (commits(s, refs(s)[""]) for s in (store, exported))
     assert [(names_of(c), c.author, c.time, c.meta["record"]) for c in line] == [
         (names_of(c), c.author, c.time, c.meta["record"]) for c in other
@@ -751,8 +757,8 @@ def test_a_dump_is_what_its_export_is(tmp_path: Path) -> None:
     assert usages(line) == usages(other)
     assert report.records["part", "message"] == 12
     for each, name in ((store, f"{SESSION}.sql"), (exported, f"{SESSION}.json")):
-        assert restore_file(each, find_file(each, SESSION)).file_name == name
-    assert restore_file(store, find_file(store, SESSION)).data == Path(path).read_bytes()
+        assert transcripts(each).export_original(SESSION).file_name == name
+    assert transcripts(store).export_original(SESSION).data == Path(path).read_bytes()
     # What messages hold is not held beside them again.
     source = store.objects.read(line[1].meta["source"])
     assert LONG.encode() not in source
@@ -770,7 +776,7 @@ def test_a_dump_of_several_sessions(tmp_path: Path) -> None:
     path = dump(tmp_path, parent, child, other)
     check(Path(path), tmp_path / "checked")
     store = Store.memory()
-    (report,) = import_paths(store, [path]).files
+    (report,) = import_paths(Writer(store), [path]).files
     assert report.session == "opencode"
     found = refs(store, "opencode")
     assert set(found) == {
@@ -902,8 +908,8 @@ def test_odd_values_anywhere_are_no_trouble(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "odd.json"
         path.write_text(json.dumps(talk.document))
-        (report,) = import_paths(store, [str(path)], format="opencode").files
-        assert import_paths(store, [str(path)], format="opencode").commits == 0
+        (report,) = import_paths(Writer(store), [str(path)], format="opencode").files
+        assert import_paths(Writer(store), [str(path)], format="opencode").commits == 0
     assert sum(report.records.values()) == len(talk.messages)
     assert not [f for f in fsck(store) if f.severity == "error"]
     assert_valid(store)
@@ -913,7 +919,7 @@ def test_odd_values_anywhere_are_no_trouble(data: st.DataObject) -> None:
 def test_an_export_that_was_cut_short(tmp_path: Path, cut: int) -> None:
     data = Path(lively().write(tmp_path)).read_bytes()
     (tmp_path / "export.json").write_bytes(data[:-cut])
-    (report,) = import_paths(Store.memory(), [str(tmp_path / "export.json")]).files
+    (report,) = import_paths(Writer(Store.memory()), [str(tmp_path / "export.json")]).files
     assert [skip.reason for skip in report.skips][-1:] == ["cut-short"]
     assert report.messages > 0
 
@@ -930,7 +936,7 @@ def test_real_dumps(path: Path) -> None:
     ]
     (session,) = base.execute("SELECT id FROM session").fetchone()
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)]).files
+    (report,) = import_paths(Writer(store), [str(path)]).files
     assert report.session == session
     said = context(store, refs(store, session)[""])
     assert sorted(line.partition(": ")[2] for line in said) == sorted(texts)

@@ -15,7 +15,8 @@ import trace_store
 from tests.importers.support.transcripts import each_real_file, lively
 from trace_store.importers import write
 from trace_store.importers.import_file import import_paths
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 
 def _leave_it(*args: Any, **more: Any) -> None:
@@ -28,7 +29,7 @@ def imported(path: str, form: str | None, *, plain: bool, source: bool) -> tuple
         if not plain:
             patch.setattr(write, "encode_plain", _leave_it)
         store = Store.memory()
-        report = import_paths(store, [path], source=source, format=form)
+        report = import_paths(Writer(store), [path], source=source, format=form)
     return dict(store.refs.iterate("refs/")), set(store.objects.iterate()), repr(report)
 
 

@@ -11,15 +11,17 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+import trace_store
 from tests.importers.support.transcripts import lively
-from trace_store.environment import Environment
+from tests.support.subjects import transcripts
+from trace_store.base.environment import Environment
 from trace_store.errors import InvalidInputError, UnreadableInputError
-from trace_store.exporters.files import find_file, restore_file
 from trace_store.importers.discovery import project_histories
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import BUILT_IN, format_of, formats
 from trace_store.importers.sniff import describe
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 MODULE = """
 from trace_store.importers.contract import PlannedMessage
@@ -67,7 +69,7 @@ def test_a_format_of_another_package_is_imported_like_our_own(
     folder.mkdir()
     (folder / "a.notes").write_text('{"note":"Remember the milk"}\n{"note":"And the bread"}\n')
     with Store.init(str(tmp_path / "project")) as store:
-        (report,) = import_paths(store, [str(folder)]).files
+        (report,) = import_paths(Writer(store), [str(folder)]).files
         assert (report.format, report.messages) == ("notes", 2)
         assert store.refs.read("refs/heads/sessions/notes/a") is not None
         assert store.refs.head().ref == "refs/heads/sessions/notes/a"
@@ -98,11 +100,11 @@ def test_a_broken_package_is_named(installed: Path, line: str, told: str) -> Non
 def test_a_broken_package_does_not_stop_our_own_formats(installed: Path, tmp_path: Path) -> None:
     installed.write_text("[trace_store.importers]\nnotes = no_such_module:FORMAT\n")
     store = Store.memory()
-    (report,) = import_paths(store, [lively().write(tmp_path)]).files
+    (report,) = import_paths(Writer(store), [lively().write(tmp_path)]).files
     assert report.commits
-    assert restore_file(store, find_file(store, report.session)).to_bytes() == lively().data
+    assert transcripts(store).export_original(report.session).to_bytes() == lively().data
     with pytest.raises(InvalidInputError, match="notes"):
-        import_paths(store, [lively().write(tmp_path)], format="notes")
+        import_paths(Writer(store), [lively().write(tmp_path)], format="notes")
 
 
 def test_a_package_that_fails_to_look_for_files_is_named(installed: Path, tmp_path: Path) -> None:
@@ -120,17 +122,17 @@ def test_a_reader_that_fails_is_named_and_stops_no_other_file(
     (folder / "a.notes").write_text('{"note":"first"}\n{"other":"this reader raises KeyError"}\n')
     (folder / "b.notes").write_text('{"note":"Remember the milk"}\n')
     store = Store.memory()
-    report = import_paths(store, [str(folder)])
+    report = import_paths(Writer(store), [str(folder)])
     assert [(file.skipped, file.messages) for file in report.files] == [("failed", 0), ("", 1)]
     (error,) = report.errors
     for told in ("'notes'", "a.notes", "KeyError"):
         assert told in str(error)
-        assert told in str(report.as_map()["files"][0]["error"])
+        assert told in str(trace_store.record(report)["files"][0]["error"])
     assert [name for name, _ in store.refs.iterate("refs/heads/")] == [
         "refs/heads/sessions/notes/b"
     ]
     with pytest.raises(UnreadableInputError, match="notes"):
-        import_paths(store, [str(folder / "a.notes")])
+        import_paths(Writer(store), [str(folder / "a.notes")])
 
 
 KEYS = st.sampled_from(

@@ -21,7 +21,8 @@ from trace_store.providers.rendering import Renderable, render
 from trace_store.providers.validity import last_model
 from trace_store.providers.wire import to_bytes
 from trace_store.repo.repository import Repo
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 # Whose signatures each form takes back.
 MAKERS = {name: name.partition("-")[0] for name in MODELS}
@@ -29,7 +30,7 @@ MAKERS = {name: name.partition("-")[0] for name in MODELS}
 
 def check(path: Path, tmp_path: Path) -> None:
     with Store.init(str(tmp_path), durability="fast") as store:
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         contexts = ContextCompiler(store)
         for name, _ in store.refs.iterate("refs/heads/"):
             context = contexts.compile(name)

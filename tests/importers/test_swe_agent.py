@@ -18,12 +18,13 @@ from tests.importers.support.sound import (
     real_files,
 )
 from tests.importers.support.states import commits, tip_of
-from trace_store.environment import Environment
-from trace_store.files import Disk
+from trace_store.base.environment import Environment
+from trace_store.disk.files import Disk
 from trace_store.importers.formats.swe_agent import FORMAT
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 ARGUMENTS = '{ "command" : "grep -rn split src" }'
 
@@ -342,7 +343,7 @@ def test_two_runs_of_one_instance_stand_beside_each_other(tmp_path: Path) -> Non
         path.write_text(json.dumps({**RUN, "history": history}))
         paths.append(str(path))
     store = Store.memory()
-    import_paths(store, paths)
+    import_paths(Writer(store), paths)
     first, copy = sorted(branches_of(store))
     assert copy.startswith(f"{first}/copies/")
     assert {messages(store, name)[-1].text for name in (first, copy)} == {

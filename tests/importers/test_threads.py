@@ -7,14 +7,15 @@ from typing import Any
 
 from tests.importers.support.states import branches, commits, context, entries, raw_records
 from tests.importers.support.transcripts import SESSION, Transcript, call, lively, records_in, text
-from trace_store.files import files_below
+from trace_store.disk.files import files_below
 from trace_store.importers.import_file import import_paths
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 
 def imported(t: Transcript, folder: Path, store: Store | None = None) -> Store:
     store = store or Store.memory()
-    import_paths(store, [t.write(folder)])
+    import_paths(Writer(store), [t.write(folder)])
     kept = raw_records(store, f"refs/heads/sessions/claude-code/{t.session}")
     assert set(kept) >= {raw for raw, _ in records_in(t.data)}
     return store
@@ -81,7 +82,7 @@ def test_a_subagent_with_its_own_file_branches_from_its_call(tmp_path: Path) -> 
     agent = agent_file().write(tmp_path / SESSION / "subagents", "agent-a1b2c3")
     session = calling_session().write(tmp_path)
     store = Store.memory()
-    import_paths(store, [agent, session])  # the session comes first, whatever the order
+    import_paths(Writer(store), [agent, session])  # the session comes first, whatever the order
     found = branches(store)
     name = f"{SESSION}/agents/a1b2c3"
     assert set(found) == {SESSION, name}
@@ -89,7 +90,7 @@ def test_a_subagent_with_its_own_file_branches_from_its_call(tmp_path: Path) -> 
     assert len(context(store, found[name])) == 4
     main = [c.encode() for c in commits(store, found[SESSION])]
     assert [c.encode() for c in commits(store, found[name])][:2] == main[:2]
-    assert import_paths(store, [str(tmp_path)]).commits == 0
+    assert import_paths(Writer(store), [str(tmp_path)]).commits == 0
 
 
 def test_a_subagent_imported_before_its_session_moves_when_its_call_is_known(
@@ -97,14 +98,14 @@ def test_a_subagent_imported_before_its_session_moves_when_its_call_is_known(
 ) -> None:
     agent = agent_file().write(tmp_path, "agent-a1b2c3")
     store = Store.memory()
-    import_paths(store, [agent])
+    import_paths(Writer(store), [agent])
     name = f"{SESSION}/agents/a1b2c3"
     alone = branches(store)[name]
     assert len(commits(store, alone)) == 4
     assert store.refs.head().ref == f"refs/heads/sessions/claude-code/{name}"
     for path in [*files_below(store.disk, store.layout.local_dir)]:
         store.disk.remove(path)  # as in a clone, which does not know how far the file was read
-    report = import_paths(store, [calling_session().write(tmp_path), agent])
+    report = import_paths(Writer(store), [calling_session().write(tmp_path), agent])
     assert len(commits(store, branches(store)[name])) == 6
     assert context(store, branches(store)[name]) == context(store, alone)
     assert list(report.files[1].trashed) == [
@@ -234,13 +235,13 @@ def test_a_copied_session_goes_on_from_the_same_commits(tmp_path: Path) -> None:
     fork.user("Another way.")
     fork.assistant("msg_3", text("This way."), stop="end_turn")
     store = Store.memory()
-    report = import_paths(store, [t.write(tmp_path), fork.write(tmp_path)])
+    report = import_paths(Writer(store), [t.write(tmp_path), fork.write(tmp_path)])
     assert [file.commits for file in report.files] == [4, 2]
     assert report.files[1].commits_shared == 4
     found = branches(store)
     first, second = (commits(store, found[s]) for s in (t.session, fork.session))
     assert [c.encode() for c in second[:4]] == [c.encode() for c in first]
-    assert import_paths(store, [str(tmp_path)]).commits == 0, "and again adds nothing"
+    assert import_paths(Writer(store), [str(tmp_path)]).commits == 0, "and again adds nothing"
 
 
 def test_a_copy_keeps_what_it_has_beside_the_messages(tmp_path: Path) -> None:
@@ -252,7 +253,7 @@ def test_a_copy_keeps_what_it_has_beside_the_messages(tmp_path: Path) -> None:
     fork.lines.append(t.lines[1].replace(t.session, fork.session))
     fork.user("On.")
     store = Store.memory()
-    import_paths(store, [t.write(tmp_path), fork.write(tmp_path)])
+    import_paths(Writer(store), [t.write(tmp_path), fork.write(tmp_path)])
     assert b'{"type":"mode","mode":"plan"}' in raw_records(store)
 
 

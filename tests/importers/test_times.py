@@ -7,8 +7,8 @@ from datetime import datetime
 import hypothesis.strategies as st
 from hypothesis import given
 
+from trace_store.base.ident import parse_time
 from trace_store.errors import InvalidInputError
-from trace_store.ident import parse_time
 from trace_store.importers.convert import time_of_text
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.importers.support.states import commits, context
 from trace_store.context.compiler import ContextCompiler
+from trace_store.contracts.ref_names import FILES
 from trace_store.importers.contract import Format, PlannedMessage
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import formats
@@ -29,10 +30,10 @@ from trace_store.importers.turns import (
 )
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.parts import Text, ToolCall, ToolResult
-from trace_store.ref_names import FILES
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.segments import restore
 from trace_store.transcripts.sources import Record, source_records
+from trace_store.writer import Writer
 
 PLACE = "refs/heads/sessions/play/"
 
@@ -160,7 +161,7 @@ def refs(store: Store) -> dict[str, Any]:
 
 def test_a_story(tmp_path: Path) -> None:
     with Store.init(str(tmp_path / "project")) as store:
-        (report,) = import_paths(store, [write(tmp_path, STORY)]).files
+        (report,) = import_paths(Writer(store), [write(tmp_path, STORY)]).files
         found = refs(store)
         assert set(found) == {"hamlet", "hamlet/rewinds/p2", "hamlet/agents/rosencrantz"}
         assert context(store, found["hamlet"]) == [
@@ -188,7 +189,7 @@ def test_a_story(tmp_path: Path) -> None:
 
 def test_what_was_said_before_the_summary(tmp_path: Path) -> None:
     store = Store.memory()
-    import_paths(store, [write(tmp_path, STORY[:16])])
+    import_paths(Writer(store), [write(tmp_path, STORY[:16])])
     assert context(store, refs(store)["hamlet"]) == [
         "user: Scan at both, please.",
         "assistant: c1 | c2",
@@ -204,8 +205,8 @@ def test_a_document_makes_what_lines_make(tmp_path: Path) -> None:
     document = tmp_path / "x.play"
     document.write_text(json.dumps({"play": "hamlet", "acts": STORY[1:]}, indent=2))
     stores = Store.memory(), Store.memory()
-    import_paths(stores[0], [str(document)])
-    import_paths(stores[1], [write(tmp_path, STORY, "y")])
+    import_paths(Writer(stores[0]), [str(document)])
+    import_paths(Writer(stores[1]), [write(tmp_path, STORY, "y")])
     ((_, tip),) = stores[0].refs.iterate(FILES)
     assert b"".join(restore(tip, stores[0].objects.read)) == document.read_bytes()
     assert [context(stores[0], oid) for oid in refs(stores[0]).values()] == [
@@ -218,7 +219,7 @@ def test_a_document_that_was_cut_short_gives_what_is_whole(tmp_path: Path, cut: 
     path = tmp_path / "x.play"
     whole = json.dumps({"play": "hamlet", "acts": STORY[1:]}, indent=2)
     path.write_text(whole[: len(whole) - cut])
-    (report,) = import_paths(Store.memory(), [str(path)]).files
+    (report,) = import_paths(Writer(Store.memory()), [str(path)]).files
     assert [skip.reason for skip in report.skips][-1:] == ["cut-short"]
     assert report.messages > 0
 
@@ -227,17 +228,17 @@ def test_a_document_that_was_cut_short_gives_what_is_whole(tmp_path: Path, cut: 
 def test_a_grown_file_makes_what_one_import_makes(tmp_path: Path, seed: int) -> None:
     chosen = random.Random(seed)
     expected = Store.memory()
-    import_paths(expected, [write(tmp_path, STORY, "whole")])
+    import_paths(Writer(expected), [write(tmp_path, STORY, "whole")])
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
         data = Path(write(tmp_path, STORY)).read_bytes()
         path = tmp_path / "growing.play"
         for cut in sorted(chosen.sample(range(20, len(data)), 9)):
             path.write_bytes(data[:cut])
-            import_paths(store, [str(path)])
+            import_paths(Writer(store), [str(path)])
         path.write_bytes(data)
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
         assert refs(store) == refs(expected)
-        again = import_paths(store, [str(path)])
+        again = import_paths(Writer(store), [str(path)])
         assert (again.commits, again.files[0].skipped) == (0, "unchanged")
 
 
@@ -254,7 +255,7 @@ def test_a_round_that_grows(tmp_path: Path) -> None:
         act("costs", "of nobody", key="a0"),
     ]
     store = Store.memory()
-    import_paths(store, [write(tmp_path, acts)])
+    import_paths(Writer(store), [write(tmp_path, acts)])
     tip = refs(store)["hamlet"]
     assert context(store, tip) == ["user: Scan at both.", f"assistant: {words}"]
     last = commits(store, tip)[-1]
@@ -283,7 +284,7 @@ def test_results_that_are_put_aside(tmp_path: Path) -> None:
         act("answers", "Indeed.", key="a3"),
     ]
     store = Store.memory()
-    import_paths(store, [write(tmp_path, acts)])
+    import_paths(Writer(store), [write(tmp_path, acts)])
     line = commits(store, refs(store)["hamlet"])
     (cleared,) = [c for c in line if [o.name for o in c.operations] == ["edit"]]
     at = line.index(cleared)
@@ -298,14 +299,14 @@ def test_a_file_whose_end_goes_back(tmp_path: Path, key: str) -> None:
     document = tmp_path / "x.play"
     document.write_text(json.dumps({"play": "hamlet", "acts": acts}))
     store = Store.memory()
-    import_paths(store, [str(document)])
+    import_paths(Writer(store), [str(document)])
     found = refs(store)
     assert context(store, found[f"hamlet/rewinds/{key}"])[-1] == "assistant: Renamed."
     if key == "p2":
         assert context(store, found["hamlet"])[-1] == "assistant: Both are fine."
     else:
         assert "hamlet" not in found, "nothing is left that it could end with"
-    assert import_paths(store, [str(document)]).commits == 0
+    assert import_paths(Writer(store), [str(document)]).commits == 0
     assert refs(store) == found
 
 
@@ -323,7 +324,7 @@ MARKS = [
 @pytest.mark.parametrize("onto", [None, "main"])
 def test_tools_marks_and_what_only_happens(tmp_path: Path, onto: str | None) -> None:
     store = Store.memory()
-    (report,) = import_paths(store, [write(tmp_path, MARKS)], onto=onto).files
+    (report,) = import_paths(Writer(store), [write(tmp_path, MARKS)], onto=onto).files
     (tip,) = (oid for _, oid in store.refs.iterate("refs/heads/"))
     line = commits(store, tip)
     assert [[o.name for o in commit.operations] for commit in line] == [
@@ -344,13 +345,13 @@ def test_tools_marks_and_what_only_happens(tmp_path: Path, onto: str | None) -> 
         ("another", (("file", "a.py"),)),
     ]
     assert dict(report.records)["untyped", "event"] == 2
-    again = import_paths(store, [write(tmp_path, MARKS)], onto=onto)
+    again = import_paths(Writer(store), [write(tmp_path, MARKS)], onto=onto)
     assert (again.commits, report.messages) == (0, 4)
 
 
 @pytest.mark.parametrize("source", [True, False])
 def test_what_happens_is_kept_without_its_records_too(tmp_path: Path, source: bool) -> None:
     store = Store.memory()
-    import_paths(store, [write(tmp_path, MARKS)], source=source)
+    import_paths(Writer(store), [write(tmp_path, MARKS)], source=source)
     events = [c for c in commits(store, refs(store)["hamlet"]) if not c.operations]
     assert len(events) == 2

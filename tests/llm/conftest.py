@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import trace
 from tests.llm.support.fault_server import FaultServer, Reply
 from trace_store import llm
-from trace_store.ident import FixedClock
+from trace_store.base.ident import FixedClock
 
 __all__ = ["trace"]
 

@@ -14,7 +14,7 @@ from tests.cli.test_json_shapes import documented
 from tests.llm.conftest import KEY
 from tests.llm.support.fault_server import FaultServer, answer, pieces_of, said, stream
 from tests.support.command_line import Outcome, Run, Trace
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 
 Serving = Callable[..., FaultServer]
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from email.utils import formatdate
 
+import httpx
 import pytest
 
 from tests.llm.conftest import KEY, Waits
@@ -372,3 +373,22 @@ def test_content_that_is_refused(serving: Serving, asking: Asking) -> None:
     filtered = stream(piece("so"), piece(stop="content_filter"))
     with pytest.raises(errors.ModelRefusedError):
         asking(serving(filtered))(PROMPT, heard=lambda _: None)
+
+
+@pytest.mark.parametrize(("given", "to_connect"), [(0.5, 0.5), (15, 15), (16, 15), (600, 15)])
+def test_a_connection_is_waited_for_at_most_fifteen_seconds(
+    given: float, to_connect: float
+) -> None:
+    """A host that drops packets answers nothing; an answer may take longer."""
+    limits: list[dict[str, float]] = []
+
+    def note(request: httpx.Request) -> httpx.Response:
+        limits.append(request.extensions["timeout"])
+        return httpx.Response(200)
+
+    peer = llm.http.Peer("the model", "http://127.0.0.1:9", given)
+    connections = llm.http.RequestConnections(peer)
+    connection = llm.http.Connection(peer, connections, httpx.MockTransport(note))
+    connection.send("POST", peer.url, {}, b"{}").close()
+    connection.close()
+    assert limits == [{"connect": to_connect, "read": given, "write": given, "pool": given}]

@@ -16,7 +16,7 @@ import pytest
 from tests.llm.conftest import KEY
 from tests.llm.support.fault_server import FaultServer, answer, said
 from trace_store import errors, llm
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 
 Settings = Callable[..., llm.settings.ModelSettings]
 VENDOR = "https://api.openai.com/v1"

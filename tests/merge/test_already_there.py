@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.merge.support.lines import ADA, pending, said
-from trace_store import FixedClock, Repo
+from tests.support.lines import LINES, repo_and_line
+from trace_store import FixedClock, ObjectId, Repo
 from trace_store.errors import ConflictError, InvalidInputError
 from trace_store.merge import in_progress
 from trace_store.merge.todo import PICK, SQUASH, Step
+from trace_store.repo.line import Line
 
 
 @pytest.fixture
@@ -223,3 +225,85 @@ def test_what_a_merge_said_of_what_it_brought_is_said_of_the_copies(with_third: 
     repo.branches.switch("main")
     repo.cherry_pick("main..side")
     assert said(repo) == ["q, reworded", "m", "s1", "s2", "t1, reworded", "t2"]
+
+
+def appended(line: Line) -> ObjectId:
+    return line.append("user", "new").oid
+
+
+def edited(line: Line) -> ObjectId:
+    return line.edit(line.compile().messages[0].address, "Be very brief.").oid
+
+
+def pinned(line: Line) -> ObjectId:
+    return line.annotate(line.compile().messages[0].address, priority="pinned").oid
+
+
+def measured(line: Line) -> ObjectId:
+    return line.record_usage({"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}).oid
+
+
+def configured(line: Line) -> ObjectId:
+    with line.batch() as draft:
+        draft.configure(settings={"temperature": 1})
+    assert draft.result is not None
+    return draft.result.oid
+
+
+def merged_without_change(line: Line) -> ObjectId:
+    line.append("user", "theirs", ref="merged")
+    oid = line.merge("merged", strategy="ours").after
+    assert oid is not None
+    return oid
+
+
+def merged_again(line: Line) -> ObjectId:
+    line.append("user", "theirs", ref="merged")
+    line.cherry_pick("merged")
+    oid = line.merge("merged").after
+    assert oid is not None
+    return oid
+
+
+CHANGES = [appended, edited, pinned, measured, configured, merged_without_change, merged_again]
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_pick_of_what_is_already_there_makes_no_commit(
+    name: str, change: Callable[[Line], ObjectId]
+) -> None:
+    repo, line = repo_and_line(name)
+    for each in ("side", "merged"):
+        repo.branches.create(each, name)
+    oid = change(repo.line("side"))
+    line.append("user", "ours")
+    line.cherry_pick(str(oid))
+    for picking in (line, repo.line("side")):  # from another branch, and from its own history
+        tip = picking.resolve("HEAD")
+        found = picking.cherry_pick(str(oid))
+        assert (found.outcome, found.there, found.made) == ("up-to-date", (oid,), ())
+        assert (found.after, picking.resolve("HEAD")) == (tip, tip)
+    copies = line.cherry_pick(f"{name}~1", str(oid))
+    assert (copies.outcome, copies.made) == ("up-to-date", ())
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("change", [merged_without_change, merged_again])
+def test_a_pick_of_a_merge_that_changed_nothing_makes_no_commit(
+    name: str, change: Callable[[Line], ObjectId]
+) -> None:
+    repo, line = repo_and_line(name)
+    for each in ("side", "merged"):
+        repo.branches.create(each, name)
+    oid = change(repo.line("side"))
+    tip = line.resolve("HEAD")
+    found = line.cherry_pick(str(oid))
+    assert (found.outcome, found.there, line.resolve("HEAD")) == ("up-to-date", (oid,), tip)
+
+
+def test_a_rebase_leaves_out_usage_that_was_picked(repo: Repo) -> None:
+    usage = repo.record_usage({"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6})
+    repo.cherry_pick(str(usage.oid), ref="main")
+    found = repo.rebase("main")
+    assert (len(found.made), found.there) == (2, (usage.oid,))

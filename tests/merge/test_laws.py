@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.merge.support.histories import History
+from tests.merge.support.sides import seen
 from tests.support.examples import FULL
 from tests.support.merge_laws import about, check_alike, check_changes, check_sound
+from trace_store.merge.conflicts import TWO_ANSWERS
+from trace_store.merge.merge3 import three_way
 from trace_store.objects import operations as ops
 from trace_store.objects.message import Message, store_message
 from trace_store.objects.parts import Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
+    from trace_store.base.oid import ObjectId
     from trace_store.context.fold import Entry, Fold
-    from trace_store.oid import ObjectId
 
 RUNS = 3000 if FULL else 300
 PIECES = 10
@@ -82,6 +85,7 @@ class _Run:
         if deed == "rebase":
             return history.rebase(tip, other, favour)[0]
         if deed == "revert":
+            self._check_reverts(tip, favour)
             return history.revert(tip, self.random.choice(sorted(history.past(tip))), favour)[0]
         if deed in ("say", "answer", "call", "result"):
             return self._said(deed, tip)
@@ -145,6 +149,13 @@ class _Run:
             assert again == made, "a pick of what is there is empty"
         return made
 
+    def _check_reverts(self, tip: ObjectId, favour: str) -> None:
+        reverted, _ = self.history.revert(tip, tip, favour)
+        again, met = self.history.revert(reverted, reverted, favour)
+        if reverted != tip:
+            states = [seen(self.history.fold(each)) for each in (tip, again)]
+            assert (states[0], met) == (states[1], []), "a reverted revert restores everything"
+
     def _merged(self, deed: str, ours: ObjectId, theirs: ObjectId, favour: str) -> ObjectId:
         history = self.history
         strategy = "interleave" if deed == "interleave" else "append"
@@ -156,6 +167,9 @@ class _Run:
         if deed == "squash" or made == ours:
             return made
         base = history.fold(history.base(ours, theirs))
+        assert _two_answers(base, before, other) == {
+            (about, theirs, ours) for about, ours, theirs in _two_answers(base, other, before)
+        }, "two answers are the same conflict from either side"
         clash = about(met, before, other)
         missing = [a for a in other.addresses() if a not in after and a not in base]
         assert all(a in clash or other.entry(a).answers for a in missing), "all of theirs is there"
@@ -167,6 +181,15 @@ class _Run:
             if not met:
                 check_alike(after, history.fold(back))
         return made
+
+
+def _two_answers(base: Fold, ours: Fold, theirs: Fold) -> set[tuple[Any, ...]]:
+    """Return the conflicts of two answers, without a resolution."""
+    return {
+        (each.addresses, *(tuple(e.address for e in side) for side in (each.ours, each.theirs)))
+        for each in three_way(base, ours, theirs).conflicts
+        if each.kind == TWO_ANSWERS
+    }
 
 
 def _waiting(state: Fold) -> list[str]:

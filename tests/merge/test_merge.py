@@ -35,6 +35,7 @@ from trace_store.merge.conflicts import Conflict, Resolution
 from trace_store.merge.merge import continue_merge, merge
 from trace_store.merge.resolve import abort, open_conflicts, resolve
 from trace_store.merge.result import Merge, MergeOptions
+from trace_store.writer import Writer
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def brought(repo: Repo, revision: str = "side", **options: Any) -> Merge:
-    return merge(repo.store, revision, MergeOptions(**options), author="ada")
+    return merge(repo.writer, revision, MergeOptions(**options))
 
 
 def test_a_branch_that_is_behind_goes_forward(repo: Repo) -> None:
@@ -94,8 +95,8 @@ def test_c4_the_side_that_was_chosen_is_what_is_compiled(repo: Repo) -> None:
     found = brought(repo)
     assert (found.outcome, [each.kind for each in found.conflicts]) == ("stopped", ["both-edited"])
     assert said(repo) == ["mine"]
-    assert resolve(repo.store, "", Resolution("theirs")) == ()
-    assert continue_merge(repo.store, author="ada").outcome == "merged"
+    assert resolve(Writer(repo.store), "", Resolution("theirs")) == ()
+    assert continue_merge(Writer(repo.store, author="ada")).outcome == "merged"
     assert said(repo) == ["yours"]
     assert [m.text for m in repo.contexts.compile("HEAD", cold=True).messages] == ["yours"]
 
@@ -144,15 +145,15 @@ def test_what_stops_can_be_given_up_and_nothing_has_changed(repo: Repo) -> None:
     assert brought(repo).outcome == "stopped"
     with pytest.raises(StateError, match="in progress"):
         brought(repo)
-    resolve(repo.store, "1", Resolution("text", "A text that is nowhere yet"))
+    resolve(Writer(repo.store), "1", Resolution("text", "A text that is nowhere yet"))
     with pytest.raises(StateError, match="no rebase is in progress, but a merge is"):
         abort(repo.store, "rebase")
     assert files(repo) == before
     abort(repo.store, "merge")
     assert files(repo) == before
-    assert not os.path.exists(repo.store.layout.stopped_file)
+    assert not os.path.exists(repo.store.layout.stopped_file("refs/heads/main"))
     with pytest.raises(StateError, match="no merge is in progress"):
-        continue_merge(repo.store, author="ada")
+        continue_merge(Writer(repo.store, author="ada"))
 
 
 def test_going_on_with_open_conflicts_stops_again(repo: Repo) -> None:
@@ -160,7 +161,7 @@ def test_going_on_with_open_conflicts_stops_again(repo: Repo) -> None:
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     brought(repo)
     before = files(repo)
-    assert continue_merge(repo.store, author="ada").outcome == "stopped"
+    assert continue_merge(Writer(repo.store, author="ada")).outcome == "stopped"
     assert files(repo) == before
     for which, resolution, problem in (
         ("2", Resolution("ours"), "no conflict 2"),
@@ -168,8 +169,8 @@ def test_going_on_with_open_conflicts_stops_again(repo: Repo) -> None:
         ("1", Resolution("neither"), "both-edited is resolved by ours, theirs, both, text"),
     ):
         with pytest.raises(InvalidInputError, match=problem):
-            resolve(repo.store, which, resolution)
-    skipped = continue_merge(repo.store, author="ada", skip=True)
+            resolve(Writer(repo.store), which, resolution)
+    skipped = continue_merge(Writer(repo.store, author="ada"), skip=True)
     assert skipped.outcome == "up-to-date"
     assert files(repo) == before
 
@@ -179,8 +180,8 @@ def test_the_branch_may_go_on_while_a_merge_waits(repo: Repo) -> None:
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     brought(repo)
     repo.append("user", "meanwhile")
-    resolve(repo.store, str(target[0])[:12] + ".0", Resolution("both"))
-    continue_merge(repo.store, author="ada")
+    resolve(Writer(repo.store), str(target[0])[:12] + ".0", Resolution("both"))
+    continue_merge(Writer(repo.store, author="ada"))
     assert said(repo) == ["mine\nyours", "meanwhile"]
 
 
@@ -188,16 +189,16 @@ def test_a_resolution_holds_for_what_it_was_given_about(repo: Repo) -> None:
     target = (repo.append("user", "a").oid, 0)
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     brought(repo)
-    assert resolve(repo.store, "1", Resolution("theirs")) == ()
+    assert resolve(Writer(repo.store), "1", Resolution("theirs")) == ()
     repo.append("user", "meanwhile")  # an unrelated change keeps the resolution
-    assert open_conflicts(repo.store) == ()
+    assert open_conflicts(Writer(repo.store)) == ()
     repo.edit(target, "mine, corrected meanwhile")
-    (conflict,) = open_conflicts(repo.store)
+    (conflict,) = open_conflicts(Writer(repo.store))
     assert (conflict.kind, conflict.number) == ("both-edited", 1)
-    assert continue_merge(repo.store, author="ada").outcome == "stopped"
+    assert continue_merge(Writer(repo.store, author="ada")).outcome == "stopped"
     assert said(repo) == ["mine, corrected meanwhile", "meanwhile"]
-    resolve(repo.store, "1", Resolution("both"))
-    assert continue_merge(repo.store, author="ada").outcome == "merged"
+    resolve(Writer(repo.store), "1", Resolution("both"))
+    assert continue_merge(Writer(repo.store, author="ada")).outcome == "merged"
     assert said(repo)[0] == "mine, corrected meanwhile\nyours"
 
 
@@ -205,9 +206,9 @@ def test_what_was_answered_since_is_not_hidden_by_an_older_resolution(repo: Repo
     repo.append("user", "q")
     apart(repo, lambda: repo.append("assistant", "A1"), lambda: repo.append("assistant", "A2"))
     brought(repo)
-    resolve(repo.store, "1", Resolution("theirs"))
+    resolve(Writer(repo.store), "1", Resolution("theirs"))
     repo.append("assistant", "the work of an hour")
-    assert [each.kind for each in open_conflicts(repo.store)] == ["two-answers"]
+    assert [each.kind for each in open_conflicts(Writer(repo.store))] == ["two-answers"]
 
 
 @pytest.mark.parametrize("strategy", ["append", "interleave"])
@@ -221,8 +222,10 @@ def test_a_call_that_a_text_stands_for_waits_for_nothing(repo: Repo, strategy: s
         lambda: (repo.append("assistant", "Yes."), repo.append("user", "Go on.")),
     )
     brought(repo, strategy=strategy)
-    assert [each.kind for each in resolve(repo.store, "1", Resolution("text", "Yes, seen."))] == []
-    assert continue_merge(repo.store, author="ada").outcome == "merged"
+    assert [
+        each.kind for each in resolve(Writer(repo.store), "1", Resolution("text", "Yes, seen."))
+    ] == []
+    assert continue_merge(Writer(repo.store, author="ada")).outcome == "merged"
     assert said(repo) == ["q", "Yes, seen.", "Go on."]
     assert_valid_requests(repo.compile().messages)
 
@@ -237,8 +240,8 @@ def test_what_is_to_be_shown_does_not_stay_skipped(repo: Repo, resolution: Resol
 
     apart(repo, ours, lambda: repo.edit(target, "yours"))
     brought(repo)
-    resolve(repo.store, "1", resolution)
-    assert continue_merge(repo.store, author="ada").outcome == "merged"
+    resolve(Writer(repo.store), "1", resolution)
+    assert continue_merge(Writer(repo.store, author="ada")).outcome == "merged"
     assert said(repo) == ["yours"]
 
 
@@ -271,7 +274,7 @@ def test_two_settle_at_once_and_one_goes_on_meanwhile(
     brought(repo)
     write, between = (
         in_progress.write_stop,
-        [lambda: resolve(repo.store, "2", Resolution("theirs"))],
+        [lambda: resolve(Writer(repo.store), "2", Resolution("theirs"))],
     )
 
     def late(*given: Any) -> None:
@@ -280,11 +283,11 @@ def test_two_settle_at_once_and_one_goes_on_meanwhile(
         write(*given)
 
     monkeypatch.setattr(in_progress, "write_stop", late)
-    assert resolve(repo.store, "1", Resolution("ours")) == ()
-    between.append(lambda: continue_merge(repo.store, author="eve"))  # type: ignore[arg-type, return-value]
+    assert resolve(Writer(repo.store), "1", Resolution("ours")) == ()
+    between.append(lambda: continue_merge(Writer(repo.store, author="eve")))  # type: ignore[arg-type, return-value]
     with pytest.raises(StateError, match="in progress"):
-        resolve(repo.store, "1", Resolution("theirs"))
-    assert not os.path.exists(repo.store.layout.stopped_file)
+        resolve(Writer(repo.store), "1", Resolution("theirs"))
+    assert not os.path.exists(repo.store.layout.stopped_file("refs/heads/main"))
     assert said(repo) == ["mine", "yours"]
 
 
@@ -293,11 +296,11 @@ def test_all_settles_what_is_open(repo: Repo) -> None:
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     brought(repo)
     for _ in range(2):
-        assert resolve(repo.store, "all", Resolution("theirs")) == ()
+        assert resolve(Writer(repo.store), "all", Resolution("theirs")) == ()
     with pytest.raises(InvalidInputError, match="by the conflict's number"):
-        resolve(repo.store, "all", Resolution("ours"))
-    resolve(repo.store, "1", Resolution("ours"))
-    continue_merge(repo.store, author="ada")
+        resolve(Writer(repo.store), "all", Resolution("ours"))
+    resolve(Writer(repo.store), "1", Resolution("ours"))
+    continue_merge(Writer(repo.store, author="ada"))
     assert said(repo) == ["mine"]
 
 
@@ -308,22 +311,21 @@ def test_a_merge_does_not_go_on_without_its_branch(repo: Repo) -> None:
     brought(repo)
     with pytest.raises(StateError, match="in progress"):
         repo.branches.rename("main", "trunk")
-    history.branches.rename_branch(
-        repo.store, "main", "trunk", author="eve"
-    )  # as another program may
+    eve = history.branches.Branches(Writer(repo.store, author="eve"))
+    eve.rename("main", "trunk")  # as another program may
     with pytest.raises(RefChangedError, match="refs/heads/main no longer exists"):
-        continue_merge(repo.store, author="ada")
-    history.branches.rename_branch(repo.store, "trunk", "main", author="eve")
-    resolve(repo.store, "all", Resolution("ours"))
-    assert continue_merge(repo.store, author="ada").outcome == "merged"
+        continue_merge(Writer(repo.store, author="ada").on("refs/heads/main"))
+    eve.rename("trunk", "main")
+    resolve(Writer(repo.store), "all", Resolution("ours"))
+    assert continue_merge(Writer(repo.store, author="ada")).outcome == "merged"
 
 
 def test_a_damaged_note_of_what_waits_is_named_and_can_be_given_up(repo: Repo) -> None:
     repo.append("user", "a")
-    path = repo.store.layout.stopped_file
+    path = repo.store.layout.stopped_file("refs/heads/main")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     Path(path).write_text("{", encoding="utf-8")
-    for use in (lambda: brought(repo), lambda: open_conflicts(repo.store)):
+    for use in (lambda: brought(repo), lambda: open_conflicts(Writer(repo.store))):
         with pytest.raises(FormatError, match="not readable"):
             use()
     abort(repo.store)
@@ -337,10 +339,14 @@ def test_a_note_that_another_version_wrote_is_named(repo: Repo, change: dict[str
     target = (repo.append("user", "a").oid, 0)
     apart(repo, lambda: repo.edit(target, "mine"), lambda: repo.edit(target, "yours"))
     brought(repo)
-    path = Path(repo.store.layout.stopped_file)
+    path = Path(repo.store.layout.stopped_file("refs/heads/main"))
     fields = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**fields, **change}), encoding="utf-8")
-    for use in (lambda: brought(repo), lambda: open_conflicts(repo.store), pending(repo).continue_):
+    for use in (
+        lambda: brought(repo),
+        lambda: open_conflicts(Writer(repo.store)),
+        pending(repo).continue_,
+    ):
         with pytest.raises(FormatError, match="not readable"):
             use()
     abort(repo.store)
@@ -356,7 +362,7 @@ def test_a_resolver_settles_what_it_can(repo: Repo) -> None:
         asked.append(conflict)
         return Resolution("text", "ours and theirs")
 
-    found = merge(repo.store, "side", author="ada", resolver=resolver)
+    found = merge(Writer(repo.store, author="ada"), "side", resolver=resolver)
     assert found.outcome == "merged"
     assert len(asked) == 1
     assert said(repo) == ["ours and theirs"]
@@ -402,7 +408,7 @@ def test_a_resolver_is_asked_once_about_what_it_leaves_open(repo: Repo) -> None:
         asked.append(conflict.addresses)
         return Resolution("ours") if conflict.addresses[0] == first else None
 
-    found = merge(repo.store, "side", author="ada", resolver=resolver)
+    found = merge(Writer(repo.store, author="ada"), "side", resolver=resolver)
     assert (found.outcome, len(found.conflicts), len(asked)) == ("stopped", 1, 2)
 
 
@@ -489,6 +495,29 @@ def test_interleave_goes_by_time(tmp_path: Path) -> None:
     on(repo, "main")
     brought(repo, strategy="interleave")
     assert said(repo) == ["start", "0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("back", ["main", "side"])
+def test_interleave_keeps_each_side_in_order_when_a_clock_went_back(
+    tmp_path: Path, back: str
+) -> None:
+    repo = Repo.init(tmp_path, environment=ADA, durability="fast")
+    repo.append("assistant", "start")
+    branch(repo, "side")
+    other = "side" if back == "main" else "main"
+    for name, time, text in (
+        (back, 5_000, "a"),
+        (back, 3_000, "b"),
+        (back, 7_000, "c"),
+        (other, 4_000, "x"),
+        (other, 6_000, "y"),
+    ):
+        with Repo.open(tmp_path, environment=ADA, clock=FixedClock(time)) as one:
+            on(one, name)
+            one.append("user", text)
+    on(repo, "main")
+    brought(repo, strategy="interleave")
+    assert said(repo) == ["start", "x", "a", "b", "y", "c"]
 
 
 @pytest.mark.parametrize("choice", ["ours", "theirs", "both", "text"])
@@ -650,7 +679,7 @@ def test_tips_that_git_left_are_joined_by_the_same_commit_for_everybody(
         for text in set(texts) - {mine}:
             repo.store.refs.files.add("refs/heads/main", tips[text])
         assert len(repo.store.refs.tips("refs/heads/main")) == len(texts)
-        found = merge(repo.store, author=f"whoever has {mine}")
+        found = merge(Writer(repo.store, author=f"whoever has {mine}"))
         assert found.outcome == "merged"
         assert repo.store.refs.tips("refs/heads/main") == (found.after,)
         assert sorted(said(repo)) == ["a", *texts]
@@ -712,7 +741,7 @@ def test_each_of_several_tips_has_conflicts_of_its_own(tmp_path: Path) -> None:
     texts = [said(repo, str(tip)) for tip in tips]
     found: object = repo.merge()
     for choice in ("theirs", "ours"):
-        assert [each.kind for each in open_conflicts(repo.store)] == ["both-edited"]
+        assert [each.kind for each in open_conflicts(Writer(repo.store))] == ["both-edited"]
         pending(repo).resolve("", choice)
         found = pending(repo).continue_()
     assert isinstance(found, Merge)
@@ -758,14 +787,14 @@ def test_taking_up_again_parts_the_tips_that_taking_back_had_joined(tmp_path: Pa
     repo.seal()
     for tip in tips[:-1]:
         repo.store.refs.files.add("refs/heads/main", tip)
-    merge(repo.store, author="ada")
+    merge(Writer(repo.store, author="ada"))
     joined = repo.store.refs.tips("refs/heads/main")
-    history.reset.reset_hard(repo.store, str(parting), author="ada")
+    history.reset.reset_hard(Writer(repo.store, author="ada"), str(parting))
     parted = repo.store.refs.tips("refs/heads/main")
     assert parted == (parting, tips[0])
-    history.undo.undo(repo.store, author="ada")
+    history.undo.undo(Writer(repo.store, author="ada"))
     assert repo.store.refs.tips("refs/heads/main") == joined
-    history.undo.redo(repo.store, author="ada")
+    history.undo.redo(Writer(repo.store, author="ada"))
     assert repo.store.refs.tips("refs/heads/main") == parted
 
 

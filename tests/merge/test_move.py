@@ -9,6 +9,7 @@ from typing import Any
 from trace_store import Repo, ToolCall, ToolResult
 from trace_store.errors import InvalidOperationError, TraceError
 from trace_store.merge.move import move
+from trace_store.writer import Writer
 
 NUMBERS = count()
 KINDS = (
@@ -29,7 +30,7 @@ KINDS = (
 
 def _outcome(repo: Repo, named: list[str], where: str, beside: str) -> Any:
     try:
-        found = move(repo.store, named, where, beside, author="ada", dry_run=True)
+        found = move(Writer(repo.store, author="ada"), named, where, beside, dry_run=True)
     except TraceError as error:
         return error.code, str(error)
     return found.moved, found.after, found.warnings

@@ -14,6 +14,7 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.import_file import import_paths
 from trace_store.merge.conflicts import Conflict
 from trace_store.providers.rendering import FAULTS, LEADING_ASSISTANT
+from trace_store.writer import Writer
 
 PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
 STRATEGIES = ("append", "interleave", "ours", "theirs", "decisions")
@@ -56,7 +57,7 @@ def both(conflict: Conflict) -> str:
 def test_two_continuations(path: Path, tmp_path: Path) -> None:
     """One continues unchanged; the other continues from there with the last part."""
     with Repo.init(tmp_path, durability="fast", environment=ADA, secrets="off") as repo:
-        import_paths(repo.store, [str(path)])
+        import_paths(Writer(repo.store), [str(path)])
         lines = {each.name: [e.oid for e in repo.log(each.name)] for each in repo.branches.list()}
         name, line = max(lines.items(), key=lambda item: len(item[1]))
         if len(line) < FEWEST_COMMITS:

@@ -28,6 +28,7 @@ from trace_store.merge.resolve import abort, open_conflicts, resolve
 from trace_store.merge.result import MergeOptions, Rewrite
 from trace_store.merge.todo import SQUASH, Step, Todo
 from trace_store.odb.database import ObjectDatabase
+from trace_store.writer import Writer
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def rebased(repo: Repo, upstream: str | None = "side", *lines: str, **more: Any)
         )
         return steps.read(text)
 
-    return rebase(repo.store, upstream, author="ada", plan=plan if lines else None, **more)
+    return rebase(repo.writer, upstream, plan=plan if lines else None, **more)
 
 
 def entry(repo: Repo, text: str) -> Any:
@@ -132,7 +133,7 @@ def test_c10_a_change_of_a_message_that_is_not_there_is_refused(repo: Repo) -> N
 
     apart(repo, lambda: None, theirs)
     before = files(repo)
-    found = cherry_pick(repo.store, ["side"], author="ada")
+    found = cherry_pick(Writer(repo.store, author="ada"), ["side"])
     assert [conflict.kind for conflict in found.conflicts] == ["missing-target"]
     assert files(repo) == before
     abort(repo.store, "cherry-pick")
@@ -150,10 +151,10 @@ def test_c17_calls_stay_with_their_results(repo: Repo) -> None:
 
     apart(repo, lambda: look("ours"), lambda: look("theirs"))
     result = f"{repo.resolve('side~1')}.0"
-    cherry_pick(repo.store, [result], author="ada", at="side")
+    cherry_pick(Writer(repo.store, author="ada"), [result], at="side")
     assert [m.role for m in repo.compile()][-2:] == ["assistant", "tool"]
     call = f"{repo.resolve('main~3')}.0"
-    moved = move(repo.store, [call], "last", author="ada")
+    moved = move(Writer(repo.store, author="ada"), [call], "last")
     assert len(moved.moved) == 2
     assert_valid_requests(repo.compile().messages)
     rebased(repo)
@@ -176,7 +177,7 @@ def test_c44_skip_drops_the_commit(repo: Repo) -> None:
     assert (found.outcome, found.conflicts[0].kind) == ("stopped", "both-edited")
     assert found.step is not None
     assert found.step.oid == repo.resolve("main~1")
-    done = continue_replay(repo.store, "rebase", author="ada", skip=True)
+    done = continue_replay(Writer(repo.store, author="ada"), "rebase", skip=True)
     assert done.dropped == (found.step.oid,)
     assert said(repo) == ["yours", "b", "d"]
 
@@ -199,9 +200,9 @@ def test_a_conflict_is_settled_and_the_rebase_goes_on(
     rebased(repo)
     with pytest.raises(StateError, match="a rebase of main is in progress"):
         rebased(repo)
-    assert resolve(repo.store, "1", Resolution(choice, text)) == ()
+    assert resolve(Writer(repo.store), "1", Resolution(choice, text)) == ()
     assert files(repo) == before
-    continue_replay(repo.store, "rebase", author="ada")
+    continue_replay(Writer(repo.store, author="ada"), "rebase")
     assert said(repo) == [outcome, "d"]
 
 
@@ -226,7 +227,7 @@ def test_a_rebase_that_is_given_up_changed_nothing(repo: Repo) -> None:
     abort(repo.store, "rebase")
     assert files(repo) == before
     with pytest.raises(StateError, match="no rebase is in progress"):
-        continue_replay(repo.store, "rebase", author="ada")
+        continue_replay(Writer(repo.store, author="ada"), "rebase")
 
 
 def test_the_to_do_list(repo: Repo) -> None:
@@ -278,10 +279,10 @@ def test_edit_stops_for_another_wording(repo: Repo) -> None:
     repo.append("user", "b")
     found = rebased(repo, "HEAD~2", "edit 0", "edit 1")
     assert [each.kind for each in found.conflicts] == ["rewording"]
-    resolve(repo.store, "", Resolution("text", "A"))
-    assert continue_replay(repo.store, "rebase", author="ada").outcome == "stopped"
-    assert len(open_conflicts(repo.store)) == 1
-    assert continue_replay(repo.store, "rebase", author="ada").outcome == "done"
+    resolve(Writer(repo.store), "", Resolution("text", "A"))
+    assert continue_replay(Writer(repo.store, author="ada"), "rebase").outcome == "stopped"
+    assert len(open_conflicts(Writer(repo.store))) == 1
+    assert continue_replay(Writer(repo.store, author="ada"), "rebase").outcome == "done"
     assert said(repo) == ["start", "A", "b"]
 
 
@@ -357,16 +358,17 @@ def test_moving_a_message(repo: Repo) -> None:
     a, b, c = ((repo.append("user", text).oid, 0) for text in "abc")
     text = f"{c[0]}.0"
     assert (
-        move(repo.store, [text], "before", f"{b[0]}.0", author="ada", dry_run=True).result is None
+        move(Writer(repo.store, author="ada"), [text], "before", f"{b[0]}.0", dry_run=True).result
+        is None
     )
     assert said(repo) == ["a", "b", "c"]
-    move(repo.store, [text], "before", f"{b[0]}.0", author="ada")
+    move(Writer(repo.store, author="ada"), [text], "before", f"{b[0]}.0")
     assert said(repo) == ["a", "c", "b"]
-    move(repo.store, [text], "first", author="ada")
+    move(Writer(repo.store, author="ada"), [text], "first")
     assert said(repo) == ["c", "a", "b"]
-    assert move(repo.store, [text], "first", author="ada").result is None
+    assert move(Writer(repo.store, author="ada"), [text], "first").result is None
     with pytest.raises(InvalidInputError, match="next to itself"):
-        move(repo.store, [text], "after", text, author="ada")
+        move(Writer(repo.store, author="ada"), [text], "after", text)
     assert a != b
 
 
@@ -378,11 +380,11 @@ def test_picking_ranges_keeps_their_order_and_names_origins(repo: Repo) -> None:
             repo.append("user", text)
 
     apart(repo, lambda: repo.append("user", "b"), theirs)
-    found = cherry_pick(repo.store, ["main..side", "side"], author="ada")
+    found = cherry_pick(Writer(repo.store, author="ada"), ["main..side", "side"])
     assert said(repo) == ["a", "b", "x", "y", "z"]
     assert commit_of(repo, found.after).links == (("picked", str(repo.resolve("side"))),)
     with pytest.raises(InvalidInputError, match="nothing to pick"):
-        cherry_pick(repo.store, ["side..side"], author="ada")
+        cherry_pick(Writer(repo.store, author="ada"), ["side..side"])
 
 
 def merged_beside_third(repo: Repo) -> None:
@@ -390,13 +392,13 @@ def merged_beside_third(repo: Repo) -> None:
     repo.append("assistant", "a")
     branch(repo, "third")
     apart(repo, lambda: repo.append("user", "b"), lambda: repo.append("user", "c"))
-    merge(repo.store, "side", author="ada")
+    merge(Writer(repo.store, author="ada"), "side")
     on(repo, "third")
 
 
 def test_picking_a_merge_copies_what_it_brought(repo: Repo) -> None:
     merged_beside_third(repo)
-    cherry_pick(repo.store, ["main"], author="ada")
+    cherry_pick(Writer(repo.store, author="ada"), ["main"])
     assert said(repo) == ["a", "c"]
 
 
@@ -419,7 +421,7 @@ def test_picking_what_several_merges_were_squashed_into_copies_what_all_of_them_
     assert len(commit_of(repo, repo.resolve("HEAD")).parents) == 3
     repo.edit(repo.compile().messages[3].address, "own, reworded")
     on(repo, "fourth")
-    cherry_pick(repo.store, ["main~1", "main"], author="ada")
+    cherry_pick(Writer(repo.store, author="ada"), ["main~1", "main"])
     assert said(repo) == ["a", "side", "own, reworded", "third"]
 
 
@@ -621,7 +623,7 @@ def test_a_picked_move_takes_results_along_with_their_call(repo: Repo) -> None:
         lambda: repo.append("tool", [ToolResult("c1", "found")]),
         lambda: repo.move(call, after=None),
     )
-    cherry_pick(repo.store, ["side"], author="ada")
+    cherry_pick(Writer(repo.store, author="ada"), ["side"])
     assert [message.role for message in repo.compile()] == ["assistant", "tool", "user"]
 
 
@@ -631,9 +633,9 @@ def test_settling_the_last_conflict_says_nothing_of_pins_yet(repo: Repo) -> None
     repo.append("user", "b")
     repo.annotate((made.oid, 0), priority="pinned")
     assert rebased(repo, "HEAD~3", "edit 1", "drop 0", "drop 2").outcome == "stopped"
-    assert resolve(repo.store, "1", Resolution("text", "c")) == ()
+    assert resolve(Writer(repo.store), "1", Resolution("text", "c")) == ()
     with pytest.raises(ConflictError, match="pinned"):
-        continue_replay(repo.store, "rebase", author="ada")
+        continue_replay(Writer(repo.store, author="ada"), "rebase")
     assert said(repo) == ["start", "a", "b"]
 
 
@@ -645,7 +647,7 @@ def test_merges_are_squashed_with_all_their_parents(repo: Repo, root: bool) -> N
     on(repo, "main")
     repo.append("user", "main")
     for name in ("side", "third"):
-        merge(repo.store, name, MergeOptions(unrelated=True), author="ada")
+        merge(Writer(repo.store, author="ada"), name, MergeOptions(unrelated=True))
     before = said(repo)
     lines = ["pick 0", "squash 1", *(["squash 2"] if root else [])]
     assert rebased(repo, None if root else "HEAD~2", *lines).outcome == "done"
@@ -659,7 +661,7 @@ def test_a_rebased_merge_does_to_what_it_brought_what_it_did(repo: Repo) -> None
     apart(
         repo, lambda: repo.append("assistant", "This."), lambda: repo.append("assistant", "That.")
     )
-    merge(repo.store, "side", MergeOptions(favour="ours"), author="ada")
+    merge(Writer(repo.store, author="ada"), "side", MergeOptions(favour="ours"))
     assert said(repo) == ["Which one?", "This."]
     on(repo, "third")
     repo.append("user", "Be brief.")
@@ -721,7 +723,7 @@ def test_a_rebase_shows_theirs_and_then_ours(ours: Any, theirs: Any) -> None:
     apart(repo, lambda: act(repo, "o", ours, True), lambda: act(repo, "t", theirs, True))
     mine, yours = said(repo, "main"), said(repo, "side")
     marks = [e.priority for e in repo.contexts.fold(repo.resolve("main")).visible()]
-    rebase(repo.store, "side", author="ada")
+    rebase(Writer(repo.store, author="ada"), "side")
     assert said(repo) == [*yours, *mine[1:]]
     kept = [e.priority for e in repo.contexts.fold(repo.resolve("main")).visible()]
     assert kept[len(yours) :] == marks[1:]
@@ -819,7 +821,7 @@ def test_appends_are_picked_and_rebased_without_reading_the_history(
             return whole(self, oid)  # noqa: B023
 
         monkeypatch.setattr(ObjectDatabase, "read", read)
-        cherry_pick(repo.store, ["side"], author="ada")
+        cherry_pick(Writer(repo.store, author="ada"), ["side"])
         rebased(repo)
         monkeypatch.undo()
         counts.append(reads)
@@ -831,12 +833,12 @@ def test_a_rebase_from_the_root_on_makes_all_commits_anew(repo: Repo) -> None:
         repo.append("user", text)
     repo.annotate("HEAD~1.0", priority="pinned")
     old = repo.resolve("HEAD")
-    assert rebase(repo.store, None, author="ada").outcome == "up-to-date"
+    assert rebase(Writer(repo.store, author="ada"), None).outcome == "up-to-date"
 
     def plan(steps: Todo) -> Sequence[Step]:
         return [steps[1], Step(SQUASH, steps[0].oid), *steps[2:]]
 
-    found = rebase(repo.store, None, author="ada", plan=plan)
+    found = rebase(Writer(repo.store, author="ada"), None, plan=plan)
     assert (found.outcome, len(found.made)) == ("done", 4)
     assert said(repo) == ["b", "a", "c"]
     assert entry(repo, "b").priority == "pinned"
@@ -853,7 +855,7 @@ def test_all_of_a_branch_goes_onto_another_history(repo: Repo) -> None:
     repo.store.refs.set_head("refs/heads/other")
     repo.append("user", "elsewhere")
     on(repo, "side")
-    rebase(repo.store, None, author="ada", onto="other")
+    rebase(Writer(repo.store, author="ada"), None, onto="other")
     assert said(repo) == ["elsewhere", "a", "b"]
 
 
@@ -1054,8 +1056,8 @@ def test_an_earlier_wording_comes_back_where_wordings_are_counted_otherwise(repo
     assert said(repo) == ["second", "beside"]
     dropped = rebased(repo, "HEAD~4", "drop 0", "pick 2", "pick 3", "pick 1")
     assert dropped.outcome == "stopped"
-    resolve(repo.store, "all", Resolution("theirs"))
-    continue_replay(repo.store, "rebase", author="ada")
+    resolve(Writer(repo.store), "all", Resolution("theirs"))
+    continue_replay(Writer(repo.store, author="ada"), "rebase")
     assert said(repo) == ["second", "beside"]
     assert repo.contexts.verify("HEAD").matches
 

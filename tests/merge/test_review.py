@@ -35,8 +35,9 @@ def test_what_is_asked_warned_of_and_stored(repo: Repo) -> None:
     model = Scripted(warning)
     before = repo.resolve("HEAD")
     found = repo.rebase("side", judge=model)
-    (judged,) = found.warnings
+    by_rule, judged = found.warnings
     assert (judged.kind, judged.meaning) == ("judged", "There is one.")
+    assert (by_rule.kind, by_rule.address) == ("instruction-added", judged.address)
     shown: dict[Any, str] = {message.address: message.text for message in repo.compile()}
     assert shown[judged.address] == "As said above: no server."
     assert [shown[other] for other in judged.others] == ["We have a server now."]
@@ -45,7 +46,8 @@ def test_what_is_asked_warned_of_and_stored(repo: Repo) -> None:
         f"start {n}" for n in range(3, 9)
     ]
     assert [each["was"] for each in question["messages"]][-3:] == [8, None, 9]
-    assert (question["gone"], question["found"]) == ([], [])
+    assert question["gone"] == []
+    assert [each["meaning"] for each in question["found"]] == [by_rule.meaning]
     tip = commit_of(repo, found.after)
     assert [each.name for each in tip.operations] == ["usage"]
     assert tip.operations[0].fields["model"] == "scripted-1"
@@ -56,7 +58,7 @@ def test_what_is_asked_warned_of_and_stored(repo: Repo) -> None:
 
 
 def test_nobody_is_asked_who_was_not_named(repo: Repo) -> None:
-    assert repo.rebase("side").warnings == ()
+    assert [each.kind for each in repo.rebase("side").warnings] == ["instruction-added"]
     assert [each.name for each in commit_of(repo, repo.resolve("HEAD")).operations] == ["add"]
     model = Scripted({"warnings": []})
     assert repo.rebase("side", judge=model).outcome == "up-to-date"

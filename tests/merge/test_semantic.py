@@ -21,7 +21,7 @@ from trace_store.merge.merge import merge
 from trace_store.merge.result import Merge, MergeOptions
 from trace_store.objects.commit import Operation
 from trace_store.objects.content import read_content
-from trace_store.secrets.guard import Guard
+from trace_store.writer import Writer
 
 JOINED = [
     "SQLite: one file, no server.",
@@ -76,9 +76,9 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def semantic(repo: Repo, model: Any, review: Any = None, **options: Any) -> Merge:
-    advisor = Advisor(repo.store, model, review=review)
+    advisor = Advisor(repo.contexts, model, review=review)
     chosen = MergeOptions(strategy="semantic", **options)
-    return merge(repo.store, "side", chosen, author="ada", advise=advisor)
+    return merge(Writer(repo.store, author="ada"), "side", chosen, advise=advisor)
 
 
 def settling(take: str = "both", **more: Any) -> Callable[[Any], dict[str, Any]]:
@@ -195,10 +195,10 @@ def test_it_is_undone_and_done_again(repo: Repo) -> None:
     prefix = repo.compile().prefix_hash
     found = semantic(repo, Scripted(settling("ours", summaries=summary(1))))
     after = said(repo)
-    history.undo.undo(repo.store, author="ada")
+    history.undo.undo(Writer(repo.store, author="ada"))
     assert (repo.resolve("HEAD"), said(repo)) == (tip, before)
     assert repo.compile().prefix_hash == prefix
-    history.undo.redo(repo.store, author="ada")
+    history.undo.redo(Writer(repo.store, author="ada"))
     assert (repo.resolve("HEAD"), said(repo)) == (found.after, after)
 
 
@@ -214,7 +214,7 @@ def test_a_review_sees_it_all_and_may_refuse(repo: Repo) -> None:
     with pytest.raises(errors.ConflictError, match="was not accepted"):
         semantic(repo, model, refuse)
     assert files(repo) == before
-    assert not Path(repo.store.layout.stopped_file).exists()
+    assert not Path(repo.store.layout.stopped_file("refs/heads/main")).exists()
     (proposal,) = seen
     assert [each.kind for each in proposal.conflicts] == ["two-answers"]
     assert proposal.advice.summaries[0].text == "Only one machine writes."
@@ -278,7 +278,7 @@ def test_an_answer_that_cannot_be_used_is_told_why_and_changes_nothing(
         semantic(repo, model)
     assert any(fault in each for each in raised.value.faults)  # type: ignore[attr-defined]
     assert files(repo) == before
-    assert not Path(repo.store.layout.stopped_file).exists()
+    assert not Path(repo.store.layout.stopped_file("refs/heads/main")).exists()
     assert len(model.prompts) == 2
     assert fault in model.prompts[1].messages[-1][1]
 
@@ -410,7 +410,7 @@ def test_nobody_is_asked_when_there_is_nothing_to_join(tmp_path: Path) -> None:
 
 def test_without_a_model(repo: Repo) -> None:
     with pytest.raises(errors.StateError) as raised:
-        merge(repo.store, "side", MergeOptions(strategy="semantic"), author="ada")
+        merge(Writer(repo.store, author="ada"), "side", MergeOptions(strategy="semantic"))
     assert raised.value.code == "no-model"
 
 
@@ -435,10 +435,9 @@ def test_squashed_it_is_one_commit_that_says_who_answered(repo: Repo) -> None:
 def test_secrets_that_a_model_makes_up_are_not_stored(repo: Repo) -> None:
     secret = "password=Tr0ub4dor-3xAmple"
     model = Scripted(settling("ours", summaries=summary(1, text=f"Log in with {secret}.")))
-    advisor = Advisor(repo.store, model)
-    guard = Guard.of(repo.store, ADA)
+    advisor = Advisor(repo.contexts, model)
     options = MergeOptions(strategy="semantic")
-    merge(repo.store, "side", options, author="ada", guard=guard, advise=advisor)
+    merge(Writer(repo.store, author="ada", environment=ADA), "side", options, advise=advisor)
     assert "Tr0ub4dor" not in "".join(said(repo))
     assert "[redacted:" in "".join(said(repo))
 

@@ -7,9 +7,9 @@ import pickle
 
 import pytest
 
+from trace_store.base.oid import ObjectId
 from trace_store.errors import InvalidInputError
 from trace_store.objects.address import HERE, Address, read_address
-from trace_store.oid import ObjectId
 
 OID = ObjectId(bytes(range(32)))
 ONE = Address.of(OID, 3)

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.errors import CorruptObjectError, InvalidInputError
 from trace_store.objects import codec
 from trace_store.objects.codec import MAXIMUM_ELEMENTS
 from trace_store.objects.commit import Commit, Operation, Tag
 from trace_store.objects.content import ObjectCollector, bytes_of, read_content, text_of
-from trace_store.oid import ObjectId, hash_object
 
 VECTORS = json.loads((Path(__file__).parents[1] / "format" / "vectors.json").read_text())
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trace_store.base.oid import hash_object
 from trace_store.errors import InvalidInputError, InvalidMessageError
 from trace_store.objects import operations as ops
 from trace_store.objects.codec import encode_text
@@ -17,7 +18,6 @@ from trace_store.objects.content import ObjectCollector
 from trace_store.objects.fast_encode import encode_commit, encode_message
 from trace_store.objects.message import KINDS, ROLES, Message, store_message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import hash_object
 
 NAMES = st.text(st.characters(codec="utf-8"), max_size=40) | st.sampled_from(
     ["n" * size for size in (31, 32, 255, 256, 4096)] + ["é" * 16, "é" * 128]

@@ -10,15 +10,15 @@ import pytest
 
 from tests.support.command_line import Outcome
 from tests.support.git import git
+from tests.support.subjects import upkeep
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
 from trace_store import Repo
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 from trace_store.errors import RewoundError
-from trace_store.maintenance.adopt import adopt
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -108,7 +108,7 @@ def test_a_process_refuses_to_go_on_from_what_git_took_back(
     assert error.now == project.agent.store.refs.read(MAIN) != had
     assert "refs/heads/main was at" in error.message
     project.refuses()
-    report = adopt(project.agent.store)
+    report = upkeep(project.agent.store).adopt()
     assert [name for name, _, _ in report.changed] == [MAIN]
     assert report.kept == ((RESCUED, had),), "the process has it open still"
     with Repo.open(project.folder, create=False) as repo:
@@ -197,7 +197,9 @@ def test_what_git_clean_deletes_is_refused_and_told(project: Project) -> None:
     done = run(project.folder, "adopt", "--keep-mine")
     assert "no ref had moved" in done.err, "git clean took along what tells of it"
     project.refuses()
-    assert adopt(project.agent.store, keep_mine=True).gone == (), "the process can read it still"
+    assert upkeep(project.agent.store).adopt(keep_mine=True).gone == (), (
+        "the process can read it still"
+    )
     project.say("four")
     assert project.texts() == ["one", "two", "sealed, and not in git", "four"]
     assert project.sound()
@@ -221,7 +223,7 @@ def test_what_was_there_before_is_kept(taken_back: Project, by: str) -> None:
     if by == "command":
         assert "refs/trash/recovered/heads/main" in run(taken_back.folder, "adopt").text
     else:
-        assert adopt(taken_back.agent.store).kept == ((RESCUED, had),)
+        assert upkeep(taken_back.agent.store).adopt().kept == ((RESCUED, had),)
     assert taken_back.agent.store.refs.read(RESCUED) == had
     taken_back.say("three")
     assert taken_back.texts() == ["one", "three"]
@@ -234,7 +236,7 @@ def test_keep_mine_goes_back_to_what_was_there(taken_back: Project, by: str) -> 
         done = run(taken_back.folder, "adopt", "--keep-mine")
         assert "is back at" in done.text
     else:
-        report = adopt(taken_back.agent.store, keep_mine=True)
+        report = upkeep(taken_back.agent.store).adopt(keep_mine=True)
         assert report.kept == (), "what was on the disk lies in the past of what is there now"
     taken_back.say("three")
     assert taken_back.texts() == ["one", "two", "three"]
@@ -244,7 +246,7 @@ def test_keep_mine_goes_back_to_what_was_there(taken_back: Project, by: str) -> 
 def test_keep_mine_keeps_what_was_on_the_disk(taken_back: Project) -> None:
     run(taken_back.folder, "commit", "--user", "by hand")
     taken_back.refuses()
-    report = adopt(taken_back.agent.store, keep_mine=True)
+    report = upkeep(taken_back.agent.store).adopt(keep_mine=True)
     assert [name for name, _ in report.kept] == [RESCUED]
     taken_back.say("three")
     assert taken_back.texts() == ["one", "two", "three"]
@@ -267,5 +269,5 @@ def test_what_another_process_did_is_no_rewind(project: Project) -> None:
 
 
 def test_a_repository_in_memory_has_nothing_to_adopt() -> None:
-    report = adopt(Repo.memory().store)
+    report = upkeep(Repo.memory().store).adopt()
     assert (report.changed, report.kept, report.gone) == ((), (), ())

@@ -18,8 +18,10 @@ import pytest
 from tests.cli.test_bad_input import refused, state
 from tests.fuzzing.support.containers import UNFOLDED, held, pack
 from tests.support.command_line import Trace
+from tests.support.subjects import bundles
+from trace_store.base.oid import digest, hash_object
 from trace_store.bundles.format import MAXIMUM_HEADER_BYTES
-from trace_store.bundles.verify import list_bundle
+from trace_store.disk.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.errors import (
     CorruptBundleError,
     CorruptIndexError,
@@ -31,7 +33,6 @@ from trace_store.errors import (
     UnreadableInputError,
 )
 from trace_store.journal.frames import SEED, scan
-from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.objects.codec import MAXIMUM_ELEMENTS, decode, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.objects.operations import tools
@@ -42,9 +43,8 @@ from trace_store.odb.loose import COMPRESSED
 from trace_store.odb.pack import COUNTS, FRAME, HEADER, MAGIC, VERSION
 from trace_store.odb.pack_index import HEADER as INDEX_HEADER
 from trace_store.odb.verify import PackVerifier, check_object
-from trace_store.oid import digest, hash_object
 from trace_store.providers.documents import parse_messages
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 SECONDS = 10
 MEGABYTES = 96
@@ -334,7 +334,7 @@ def test_bundles(filled: Trace, tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.bundle").write_bytes(data)
     before = state(tmp_path)
     with bounded(), pytest.raises(FormatError) as caught:
-        list_bundle(str(tmp_path / "x.bundle"))
+        bundles().list(str(tmp_path / "x.bundle"))
     assert isinstance(caught.value, CorruptBundleError) or caught.value.code == "unsupported-format"
     for words in (("bundle", "list", "x.bundle"), ("bundle", "import", "x.bundle")):
         assert filled(*words).code in (12, 13)

@@ -16,7 +16,7 @@ from tests.support.command_line import Trace
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
 from trace_store import Repo
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 from trace_store.objects.codec import encode_blob
 
 OLD = 1_000_000_000

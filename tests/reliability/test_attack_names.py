@@ -16,19 +16,19 @@ import pytest
 from tests.bundles.test_hostile_bundles import made
 from tests.cli.test_bad_input import refused, state
 from tests.support.command_line import Trace
-from trace_store.bundles.ingest import import_bundle
-from trace_store.environment import Environment
+from tests.support.subjects import bundles
+from trace_store.base.environment import Environment
+from trace_store.base.oid import ObjectId, digest, hash_object
+from trace_store.contracts.ref_names import is_ref_name
+from trace_store.disk.files import Disk
+from trace_store.disk.layout import Layout
 from trace_store.errors import CorruptBundleError, FormatError, InvalidInputError
 from trace_store.exporters.contract import ExportSession, file_name
-from trace_store.files import Disk
 from trace_store.importers.convert import ref_component
 from trace_store.journal.frames import HEADER_BYTES, Frame, Move, encode_transaction, scan
-from trace_store.layout import Layout
 from trace_store.objects.codec import encode_blob
-from trace_store.oid import ObjectId, digest, hash_object
-from trace_store.ref_names import is_ref_name
 from trace_store.refs.head import decode_head
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 OID = ObjectId(digest(b"x"))
 NAMES = {
@@ -136,7 +136,7 @@ def test_in_a_bundle(tmp_path: Path, name: str) -> None:
         with contextlib.suppress(InvalidInputError):  # not possible in a header
             data = made({f"refs/heads/{name}": [hash_object(blob)]}, [blob])
             with pytest.raises(CorruptBundleError):
-                import_bundle(store, io.BytesIO(data).read)
+                bundles(store).import_(io.BytesIO(data).read)
         assert state(tmp_path) == before
         assert list(store.refs.iterate()) == []
 

@@ -13,17 +13,16 @@ import pytest
 from tests.cli.test_json_shapes import documented
 from tests.support.command_line import Outcome, Trace
 from trace_store import Repo
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 from trace_store.errors import (
     InvalidInputError,
     RepositoryNotFoundError,
     StateError,
     UntrustedRepositoryError,
 )
-from trace_store.files import Disk
 from trace_store.store.discovery import find
-from trace_store.store.handle import Store
-from trace_store.store.trust import distrust, trust, trusted
+from trace_store.store.store import Store
+from trace_store.store.trust import Trust
 from trace_store.testing.disks import RecordingDisk
 
 OTHER = 65_534
@@ -99,7 +98,7 @@ def test_a_repository_of_another_user(place: Path, victim: Environment, way: Way
 
 def trust_own(place: Path, environment: Environment) -> None:
     """Trust it, as a user whose list is theirs: in these tests all files have one owner."""
-    trust(Disk(), surroundings(place.parent), str(place / ".trace"))
+    Trust(surroundings(place.parent)).add(place)
     if os.geteuid() != 0 or environment.user_ids is None:
         pytest.skip("only root can show the other half")
     os.chown(environment.settings_file("trusted"), environment.user_ids[0], -1)
@@ -114,7 +113,7 @@ def test_whatever_part_of_it_is_another_users(place: Path, tmp_path: Path, given
         os.chown(place / name, OTHER, OTHER)
     with pytest.raises(UntrustedRepositoryError):
         find(str(place), me)
-    trust(Disk(), me, str(place / ".trace"))
+    Trust(me).add(place)
     assert find(str(place), me) == str(place / ".trace")
 
 
@@ -153,7 +152,7 @@ def test_above_the_home_folder(tmp_path: Path, linked: bool) -> None:
         with pytest.raises(UntrustedRepositoryError, match="above your home folder"):
             find(str(start), me)
     assert find(str(home), me, explicit=str(top)) == str(top / ".trace"), "it is named"
-    trust(Disk(), me, str(top / ".trace"))
+    Trust(me).add(top)
     assert find(str(home), me) == str(top / ".trace")
     for inside in (home, home / "work"):
         Store.init(str(inside)).close()
@@ -166,46 +165,46 @@ def test_above_the_home_folder(tmp_path: Path, linked: bool) -> None:
 class TestTheList:
     def test_it_is_the_users_alone(self, place: Path, tmp_path: Path) -> None:
         me = surroundings(tmp_path)
-        trust(Disk(), me, str(place / ".trace"))
+        Trust(me).add(place)
         path = Path(me.settings_file("trusted"))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert os.listdir(path.parent) == ["trusted"]
         path.chmod(0o666)
         with pytest.raises(StateError, match="others can write"):
-            trusted(Disk(), me)
+            Trust(me).list()
 
     @as_root
     def test_one_of_another_user_is_not_believed(self, place: Path, tmp_path: Path) -> None:
         me = surroundings(tmp_path)
-        trust(Disk(), me, str(place / ".trace"))
+        Trust(me).add(place)
         os.chown(me.settings_file("trusted"), OTHER, OTHER)
         with pytest.raises(StateError, match="others can write"):
-            trusted(Disk(), me)
+            Trust(me).list()
 
     def test_it_says_each_once_and_forgets(self, place: Path, tmp_path: Path) -> None:
         me = surroundings(tmp_path)
-        one = trust(Disk(), me, str(place / ".trace"))
-        assert trust(Disk(), me, str(place / ".." / "project" / ".trace")) == one
-        two = trust(Disk(), me, str(place), below=True)
-        assert trusted(Disk(), me) == [one, two]
-        assert distrust(Disk(), me, str(place / ".trace")) == [one]
-        assert trusted(Disk(), me) == [two]
-        assert distrust(Disk(), me, str(place / ".trace")) == []
+        one = Trust(me).add(place)
+        assert Trust(me).add(place / ".." / "project") == one
+        two = Trust(me).add_below(place)
+        assert Trust(me).list() == [one, two]
+        assert Trust(me).remove(place / ".trace") == [one]
+        assert Trust(me).list() == [two]
+        assert Trust(me).remove(place / ".trace") == []
 
     def test_a_line_is_a_line(self, tmp_path: Path) -> None:
         me = surroundings(tmp_path)
         odd = tmp_path / "a\n0 " / "x"
         odd.mkdir(parents=True)
         with pytest.raises(InvalidInputError, match="line break"):
-            trust(Disk(), me, str(odd))
-        assert trusted(Disk(), me) == []
+            Trust(me).add_below(odd)
+        assert Trust(me).list() == []
 
     def test_remarks_and_rubbish_are_passed_over(self, place: Path, tmp_path: Path) -> None:
         me = surroundings(tmp_path)
-        one = trust(Disk(), me, str(place / ".trace"))
+        one = Trust(me).add(place)
         path = Path(me.settings_file("trusted"))
         path.write_bytes(b"# mine\n\nx /y\n1 relative\n\xff\xfe\n" + path.read_bytes() + b"1")
-        assert trusted(Disk(), me) == [one]
+        assert Trust(me).list() == [one]
 
     @as_root
     def test_it_holds_for_one_place_and_one_owner(self, place: Path, tmp_path: Path) -> None:
@@ -214,15 +213,15 @@ class TestTheList:
         Store.init(str(inner)).close()
         for path in (place / ".trace", inner / ".trace"):
             os.chown(path, OTHER, OTHER)
-        trust(Disk(), me, str(place / ".trace"))
+        Trust(me).add(place)
         assert find(str(place), me)
         with pytest.raises(UntrustedRepositoryError):
             find(str(inner), me)
-        trust(Disk(), me, str(place.parent), below=True)  # which is root's
+        Trust(me).add_below(place.parent)  # which is root's
         with pytest.raises(UntrustedRepositoryError):
             find(str(inner), me)
         os.chown(place, OTHER, OTHER)
-        trust(Disk(), me, str(place), below=True)
+        Trust(me).add_below(place)
         assert find(str(inner), me)
         os.chown(inner / ".trace", OTHER + 1, OTHER)
         with pytest.raises(UntrustedRepositoryError):

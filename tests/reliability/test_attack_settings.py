@@ -12,8 +12,8 @@ import pytest
 
 from tests.cli.test_bad_input import state
 from tests.support.command_line import Trace
-from trace_store.config import KNOWN_KEYS
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.store.config import KNOWN_KEYS
 
 RUN = "touch {canary}"
 SETTINGS = {

@@ -15,7 +15,7 @@ from trace_cli.porcelain.completion import addresses
 from trace_cli.render import tables
 from trace_cli.render.escape import OWN_STYLES, guarded, safe
 from trace_store import Repo
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit, Tag
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
@@ -190,7 +190,7 @@ GATES = {
     "trace_store/maintenance/pack_proofs.py": "a child process hands its findings to its parent",
 }
 """Where a stream of the process is named, and why; everything else is given an Invocation."""
-TO_FILES = [(f"trace_store/{name}.py", "os.write") for name in ("files", "system_calls")]
+TO_FILES = [(f"trace_store/{name}.py", "os.write") for name in ("disk/files", "disk/system_calls")]
 READ_PROGRAMS = [f"trace_store/trajectories/{name}.py" for name in ("git", "tasks/programs")]
 """They read what another program prints."""
 PRINTERS = {"print", "echo", "secho", "pprint", "print_exc", "print_exception", "print_stack"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,18 +21,18 @@ from tests.store.support.histories import (
     reopen,
 )
 from tests.support.git import git
+from tests.support.subjects import upkeep
+from trace_store.base.oid import ObjectId
 from trace_store.errors import ObjectNotFoundError, StateError
 from trace_store.history.log import log
 from trace_store.maintenance.fsck import check_table
-from trace_store.maintenance.gc import gc, prune
 from trace_store.maintenance.purge import plan_purge, purge
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob, links
 from trace_store.odb.database import ObjectDatabase
-from trace_store.oid import ObjectId
-from trace_store.revision import resolve
-from trace_store.store.handle import Store
+from trace_store.store.revision import resolve
+from trace_store.store.store import Store
 
 DAY = 24 * 60 * 60
 GONE = ObjectId(b"\x07" * 32)
@@ -94,8 +93,8 @@ def test_c13_every_name_resolves_after_collecting_with_age_0(store: Store) -> No
     detached = append(store, "detached", "refs/heads/short", parent=first)
     store.refs.set_head(detached)
     move(store, "refs/heads/short", None)
-    for collect in (gc, prune, gc):
-        collect(store, grace_days=0)
+    for collect in (upkeep(store).gc, upkeep(store).prune, upkeep(store).gc):
+        collect(grace_days=0)
     names |= {MAIN: first, OTHER: unsealed, "refs/orig/HEAD": second, "HEAD": detached}
     names[f"{MAIN}@{{1}}"] = second
     for name, oid in names.items():
@@ -108,10 +107,10 @@ def test_c13_every_name_resolves_after_collecting_with_age_0(store: Store) -> No
 def test_prune_drops_what_is_in_packs_and_gc_does_not(store: Store, tmp_path: Path) -> None:
     append(store, "kept")
     lone = abandoned(store)
-    report = gc(store, grace_days=0)
+    report = upkeep(store).gc(grace_days=0)
     assert (report.taken, report.sealed) == (0, 2)
     assert in_store(store, lone)
-    report = prune(store, grace_days=0)
+    report = upkeep(store).prune(grace_days=0)
     assert report.taken == 2
     assert not in_store(store, lone)
     assert main_line(store) == ["kept"]
@@ -121,11 +120,11 @@ def test_prune_drops_what_is_in_packs_and_gc_does_not(store: Store, tmp_path: Pa
 def test_what_was_pruned_can_be_read_until_it_goes_for_good(store: Store, tmp_path: Path) -> None:
     append(store, "kept")
     lone = abandoned(store)
-    prune(store, grace_days=0)
+    upkeep(store).prune(grace_days=0)
     again = reopen(tmp_path)
     assert line(again, resolve(again, str(lone))) == ["abandoned"]
-    assert gc(again, grace_days=1).emptied == 0
-    assert gc(again, grace_days=0).emptied > 0
+    assert upkeep(again).gc(grace_days=1).emptied == 0
+    assert upkeep(again).gc(grace_days=0).emptied > 0
     with pytest.raises(ObjectNotFoundError):
         again.objects.read(lone)
     assert not list(Path(store.layout.quarantine_dir).glob("[!.]*"))
@@ -134,10 +133,10 @@ def test_what_was_pruned_can_be_read_until_it_goes_for_good(store: Store, tmp_pa
 def test_a_ref_to_what_was_pruned_brings_it_back(store: Store, tmp_path: Path) -> None:
     append(store, "kept")
     lone = abandoned(store)
-    prune(store, grace_days=0)
+    upkeep(store).prune(grace_days=0)
     move(store, "refs/heads/rescued", lone)
     seal(store)
-    gc(store, grace_days=0)
+    upkeep(store).gc(grace_days=0)
     again = reopen(tmp_path)
     assert line(again, again.refs.read("refs/heads/rescued")) == ["abandoned"]
     assert in_store(again, lone)
@@ -151,19 +150,19 @@ def test_what_is_young_stays_with_all_it_leads_to(store: Store, tmp_path: Path) 
     move(store, OTHER, None)
     seal(store)
     forget_logs(store)
-    assert prune(store).taken == 0
+    assert upkeep(store).prune().taken == 0
     assert line(store, young) == ["abandoned", "younger"]
     age(Path(store.layout.objects_dir), 20)
-    assert prune(store).taken == 4
+    assert upkeep(store).prune().taken == 4
 
 
 def test_age_counts_from_when_it_was_noticed_though_packs_are_written_anew(store: Store) -> None:
     append(store, "kept")
     lone = abandoned(store)
     age(Path(store.layout.objects_dir), 20)
-    gc(store)
+    upkeep(store).gc()
     pack(store, level=3)  # writes a young pack
-    assert prune(store).taken == 2
+    assert upkeep(store).prune().taken == 2
     assert not in_store(store, lone)
 
 
@@ -172,7 +171,7 @@ def test_loose_objects_go_by_their_own_age_and_young_ones_stay_loose(store: Stor
     old, young = (store.objects.write(encode_blob(text)) for text in (b"old", b"young"))
     path = Path(store.layout.loose_file(old.hex()))
     os.utime(path, (path.stat().st_mtime - 20 * DAY,) * 2)
-    report = gc(store)
+    report = upkeep(store).gc()
     assert (report.taken, report.young, report.sealed) == (1, 1, 0)
     assert not in_store(store, old)
     assert Path(store.layout.loose_file(young.hex())).exists()
@@ -184,13 +183,13 @@ def test_writing_an_object_again_makes_it_young(store: Store) -> None:
     path = Path(store.layout.loose_file(oid.hex()))
     os.utime(path, (path.stat().st_mtime - 20 * DAY,) * 2)
     store.objects.write(encode_blob(b"again"))
-    assert gc(store).taken == 0
+    assert upkeep(store).gc().taken == 0
 
 
 def test_reachable_loose_objects_are_packed(store: Store) -> None:
     oid = store.objects.write(encode_blob(b"on a ref"))
     move(store, "refs/tags/blob", oid)
-    gc(store)
+    upkeep(store).gc()
     assert not Path(store.layout.loose_file(oid.hex())).exists()
     assert store.objects.read(oid)
 
@@ -203,14 +202,17 @@ def test_a_dry_run_changes_nothing_and_says_what_a_run_would_do(
     store.objects.write(encode_blob(b"loose"))
     append(store, "not sealed")
     before = everything(tmp_path)
-    told = [gc(store, grace_days=0, dry_run=True), prune(store, grace_days=0, dry_run=True)]
+    told = [
+        upkeep(store).gc(grace_days=0, dry_run=True),
+        upkeep(store).prune(grace_days=0, dry_run=True),
+    ]
     assert everything(tmp_path) == before
     assert [report.taken for report in told] == [1, 3]
-    assert gc(store, grace_days=0).taken == 1
-    assert prune(store, grace_days=0).taken == 2
+    assert upkeep(store).gc(grace_days=0).taken == 1
+    assert upkeep(store).prune(grace_days=0).taken == 2
 
 
-@pytest.mark.parametrize("collect", [gc, prune])
+@pytest.mark.parametrize("collect", ["gc", "prune"])
 @pytest.mark.parametrize(
     ("damage", "named"),
     [
@@ -221,7 +223,7 @@ def test_a_dry_run_changes_nothing_and_says_what_a_run_would_do(
     ],
 )
 def test_a_root_that_cannot_be_followed_stops_all_of_it(
-    store: Store, tmp_path: Path, collect: Callable[..., object], damage: str, named: str
+    store: Store, tmp_path: Path, collect: str, damage: str, named: str
 ) -> None:
     append(store, "kept")
     abandoned(store)
@@ -231,7 +233,7 @@ def test_a_root_that_cannot_be_followed_stops_all_of_it(
     path.write_bytes(b"" if damage.endswith(str(GONE)) else b"<<<<<<< ours\n")
     before = everything(tmp_path)
     with pytest.raises(StateError, match=named) as refused:
-        collect(store, grace_days=0)
+        getattr(upkeep(store), collect)(grace_days=0)
     assert (refused.value.code, refused.value.what) == ("unknown-roots", named)
     assert everything(tmp_path) == before
 
@@ -244,16 +246,16 @@ def test_a_reflog_of_what_is_gone_stops_it_for_30_days(store: Store, tmp_path: P
     now = store.clock.now()
     log.write_text(f"- {GONE} {now - 29 * DAY * 1000} someone\tof another branch of git\n")
     with pytest.raises(StateError, match=r"logs/refs/heads/main\.log"):
-        gc(store)
+        upkeep(store).gc()
     log.write_text(f"- {GONE} {now - 31 * DAY * 1000} someone\tof another branch of git\n")
-    assert gc(store).entries == 1
+    assert upkeep(store).gc().entries == 1
     assert not log.read_text()
 
 
 def test_a_history_that_is_cut_off_stops_it(store: Store) -> None:
     append(store, "its parent is elsewhere", parent=GONE)
     with pytest.raises(StateError, match=f"its parent {GONE}"):
-        prune(store, grace_days=0)
+        upkeep(store).prune(grace_days=0)
 
 
 def test_reflogs_expire_by_age_and_by_what_leads_to_what_they_name(store: Store) -> None:
@@ -271,9 +273,9 @@ def test_reflogs_expire_by_age_and_by_what_leads_to_what_they_name(store: Store)
     log.write_text(
         "".join(f"- {oid} {now - d * DAY * 1000} a\t{what}\n" for what, (oid, d) in ages.items())
     )
-    assert gc(store).entries == 2
+    assert upkeep(store).gc().entries == 2
     assert [entry.message for entry in store.refs.reflog(MAIN)][::-1] == ["old", "lately left"]
-    assert gc(store, reflog_days=0).entries > 2
+    assert upkeep(store).gc(reflog_days=0).entries > 2
     assert not store.refs.reflog(MAIN)
 
 
@@ -283,7 +285,7 @@ def test_quarantine_is_nothing_to_git(tmp_path: Path) -> None:
     append(store, "kept")
     abandoned(store)
     git(tmp_path, "add", ".trace")
-    assert prune(store, grace_days=0).tracked == 1
+    assert upkeep(store).prune(grace_days=0).tracked == 1
     assert "quarantine" not in git(tmp_path, "status", "--porcelain", "--untracked-files=all")
 
 
@@ -295,7 +297,7 @@ def test_gc_leaves_packs_that_git_has(tmp_path: Path) -> None:
         seal(store)
         git(tmp_path, "add", ".trace")
     before = pack_paths(tmp_path)
-    gc(store, grace_days=0)
+    upkeep(store).gc(grace_days=0)
     assert pack_paths(tmp_path) == before
 
 
@@ -305,7 +307,7 @@ def test_a_link_in_quarantine_leads_nowhere(store: Store, tmp_path: Path) -> Non
     oid = other.objects.write(encode_blob(b"of somebody else"))
     append(store, "kept")
     lone = abandoned(store)
-    prune(store, grace_days=0)
+    upkeep(store).prune(grace_days=0)
     folder = Path(store.layout.quarantine_dir, "1")
     folder.mkdir()
     (folder / "objects").symlink_to(Path(other.layout.objects_dir))
@@ -329,9 +331,9 @@ def test_a_commit_that_a_log_has_shown_is_not_missed_when_it_was_removed(
     seal(store)
     seal(store)
     forget_logs(store)
-    for collect, oid in ((gc, loose), (prune, packed)):
+    for collect, oid in ((upkeep(store).gc, loose), (upkeep(store).prune, packed)):
         assert [len(list(log(store, str(each)))) for each in (MAIN, oid)] == [1, 1]
-        collect(store, grace_days=0)
+        collect(grace_days=0)
         assert not in_store(store, oid)
         assert not list(check_table(store))
         assert len(list(log(store, MAIN))) == 1
@@ -343,7 +345,7 @@ def test_a_log_keeps_its_table_where_no_commit_goes(store: Store) -> None:
     store.objects.write(encode_blob(b"goes"))
     table = Path(store.layout.commit_table_file)
     before = table.read_bytes()
-    assert gc(store, grace_days=0).taken == 1
+    assert upkeep(store).gc(grace_days=0).taken == 1
     assert table.read_bytes() == before
 
 
@@ -351,7 +353,7 @@ def test_in_memory_too() -> None:
     store = Store.memory()
     kept = append(store, "kept")
     unreachable = store.objects.write(encode_blob(b"what nothing leads to"))
-    prune(store, grace_days=0)
+    upkeep(store).prune(grace_days=0)
     assert (store.objects.contains(kept), store.objects.contains(unreachable)) == (True, False)
 
 
@@ -360,7 +362,7 @@ def test_a_purge_reaches_packs_in_quarantine(store: Store, tmp_path: Path) -> No
     move(store, "refs/tags/kept", store.objects.write(encode_blob(text.encode())))
     store.objects.write(encode_blob(b"what nothing leads to"))
     pack(store, level=3)
-    assert prune(store, grace_days=0).replaced == 1
+    assert upkeep(store).prune(grace_days=0).replaced == 1
     assert list(Path(store.layout.quarantine_dir).rglob("*.pack"))
     report = purge(store, plan_purge(store, texts=[text]), by="tester", verify=True)
     assert report.absence is not None

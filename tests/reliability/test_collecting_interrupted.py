@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,14 +19,15 @@ from tests.store.support.histories import (
     new_store,
     reopen,
 )
+from tests.support.subjects import upkeep
+from trace_store.base.oid import ObjectId
 from trace_store.errors import StorageError
 from trace_store.importers.import_file import import_paths
-from trace_store.maintenance.gc import gc, prune
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import FailingDisk
+from trace_store.writer import Writer
 
 KILL_STEP, FAIL_STEP, TAKE_STEP = (1, 1, 1) if support.LONG else (31, 37, 11)
 """At each of how many calls they are stopped."""
@@ -52,9 +52,9 @@ def prepared(folder: Path) -> tuple[ObjectId, ObjectId]:
 
 def collect(store: Store) -> None:
     """Run gc and prune completely, including the deletion from quarantine."""
-    gc(store, grace_days=0, reflog_days=0)
-    prune(store, grace_days=0)
-    gc(store, grace_days=0, reflog_days=0)
+    upkeep(store).gc(grace_days=0, reflog_days=0)
+    upkeep(store).prune(grace_days=0)
+    upkeep(store).gc(grace_days=0, reflog_days=0)
 
 
 def check(folder: Path, lone: ObjectId, loose: ObjectId) -> None:
@@ -118,7 +118,7 @@ def test_what_is_only_taken_is_lost_at_no_call(tmp_path: Path) -> None:
         lone, loose = prepared(folder)
         store = reopen(folder, disk=FailingDisk(at))
         try:
-            prune(store, grace_days=0)
+            upkeep(store).prune(grace_days=0)
             ended = True
         except StorageError:
             pass
@@ -138,10 +138,8 @@ def a_session(path: Path, turns: int) -> None:
     path.write_text(json.dumps({"messages": chat}))
 
 
-@pytest.mark.parametrize("collecting", [gc, prune])
-def test_gc_during_an_import_takes_nothing_of_it(
-    tmp_path: Path, collecting: Callable[..., object]
-) -> None:
+@pytest.mark.parametrize("collecting", ["gc", "prune"])
+def test_gc_during_an_import_takes_nothing_of_it(tmp_path: Path, collecting: str) -> None:
     """At calls of the import's disk another process collects with no grace at all."""
     a_session(tmp_path / "chat.json", 60)
     folder = tmp_path / "store"
@@ -151,11 +149,11 @@ def test_gc_during_an_import_takes_nothing_of_it(
         other = reopen(folder / str(at))
 
         def collects(other: Store = other) -> None:
-            collecting(other, grace_days=0)
+            getattr(upkeep(other), collecting)(grace_days=0)
 
         disk = support.MeetingDisk(at, collects)
         store = reopen(folder / str(at), disk=disk)
-        report = import_paths(store, [str(tmp_path / "chat.json")])
+        report = import_paths(Writer(store), [str(tmp_path / "chat.json")])
         assert report.files
         store.close()
         other.close()

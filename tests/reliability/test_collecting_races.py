@@ -15,13 +15,13 @@ import pytest
 
 from tests.reliability.support import collecting as support
 from tests.store.support.histories import append, main_line, move, new_store, reopen
+from tests.support.subjects import upkeep
 from trace_store import store as stores
+from trace_store.base.oid import ObjectId
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ConcurrencyError, StateError
-from trace_store.maintenance.gc import gc, prune
 from trace_store.maintenance.seal import seal
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 10.0 if support.LONG else 2.0
@@ -83,9 +83,9 @@ def meet(folder: Path, at: int, writer: Writer, *, during: str) -> tuple[bool, l
             failed.append(error)  # reported, and nothing is written
 
     def collect(store: Store) -> None:
-        prune(store, grace_days=0)
+        upkeep(store).prune(grace_days=0)
         try:
-            gc(store, grace_days=0, reflog_days=0)
+            upkeep(store).gc(grace_days=0, reflog_days=0)
         except StateError:
             return  # a ref leads to nothing already
 

@@ -10,14 +10,14 @@ import pytest
 
 from tests.store.support.histories import append, errors, main_line, new_store, pack_paths, reopen
 from tests.support.files import flip
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.errors import ObjectNotFoundError, StorageError
 from trace_store.maintenance.repack import pack, packs_holding, rewrite_packs
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack_writer import PackWriter
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import FailingDisk
 
 

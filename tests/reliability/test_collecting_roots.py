@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from tests.store.support.histories import MAIN, OTHER, append, move, new_store, put
+from trace_store import FixedClock, Repo
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import CorruptObjectError, RefChangedError
 from trace_store.maintenance.reachability import ReachableSet, find_roots, ids_within
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 GONE = ObjectId(b"\x07" * 32)
 
@@ -157,3 +159,27 @@ def test_marking_stops_at_damage(store: Store) -> None:
     Path(store.layout.loose_file(oid.hex())).write_bytes(b"\xb0" + data[:-1] + b"y")
     with pytest.raises(CorruptObjectError):
         ReachableSet(store.objects.read).add([oid])
+
+
+def test_prune_keeps_what_git_takes_out_of_sight_for_a_while(tmp_path: Path) -> None:
+    """Such as `git checkout` of a commit from before the branch: its ref files go, and come back."""
+    with Repo.init(tmp_path, author="Ada") as repo:
+        repo.append("user", "first")
+        repo.branches.switch("side", create=True)
+        repo.append("user", "only on side")
+        repo.branches.switch("main")
+        repo.seal()
+    folder = tmp_path / ".trace/refs/heads/side"
+    aside = tmp_path / "aside"
+    folder.rename(aside)
+    later = FixedClock(int(time.time() * 1000) + 86_400_000)
+    with Repo.open(tmp_path, clock=later) as repo:
+        assert {each.name for each in repo.branches.list()} == {"main"}
+        for _ in range(2):
+            repo.maintenance.gc(grace_days=0, reflog_days=0)
+            repo.maintenance.prune(grace_days=0)
+    if folder.exists():
+        folder.rmdir()
+    aside.rename(folder)
+    with Repo.open(tmp_path) as repo:
+        assert [message.text for message in repo.compile("side")] == ["first", "only on side"]

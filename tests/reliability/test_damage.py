@@ -20,7 +20,7 @@ from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.maintenance.fsck import check_derived, check_table, fsck
 from trace_store.maintenance.fsck_objects import ERROR, INFO
 from trace_store.maintenance.seal import seal
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 EVERY_BIT, EVERY_LENGTH = (131, 53) if FULL else (401, 151)
 """Of so many bits, and lengths, one is taken: some five hundred cases, of each file some."""

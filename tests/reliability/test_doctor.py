@@ -9,13 +9,14 @@ import pytest
 
 from tests.reliability.support.small_repository import say
 from tests.store.support.histories import new_store, reopen
-from trace_store.environment import Environment
-from trace_store.file_systems import FileSystem
-from trace_store.ident import Clock
+from tests.support.subjects import upkeep
+from trace_store.base.environment import Environment
+from trace_store.base.ident import Clock
+from trace_store.disk.file_systems import FileSystem
 from trace_store.maintenance import doctor
-from trace_store.maintenance.doctor import Diagnosis, diagnose, facts
-from trace_store.maintenance.repair import repair
-from trace_store.store.handle import Store
+from trace_store.maintenance.doctor import Diagnosis, diagnose
+from trace_store.maintenance.repair_store import StoreRepair
+from trace_store.store.store import Store
 
 
 class Fixed(Clock):
@@ -48,7 +49,7 @@ def codes_of(folder: Path, **surroundings: str) -> set[str]:
 def test_nothing_to_do(place: Path) -> None:
     assert examined(place) == []
     with reopen(place) as store:
-        told = facts(store)
+        told = upkeep(store).versions()
     assert {"python", "msgpack", "blake3", "zstd", "file_system", "platform"} <= told.keys()
 
 
@@ -140,7 +141,7 @@ def test_attributes_that_those_of_an_earlier_version_did_not_override(place: Pat
     (place / ".trace/.gitattributes").write_text("* -text -diff\n")
     assert codes_of(place) == {"git-file", "git-filter"}
     with reopen(place) as store:
-        repair(store)
+        StoreRepair(store).run()
     assert codes_of(place) == {"lost-found"}
 
 

@@ -15,10 +15,10 @@ import pytest
 
 import trace_store
 from tests.support.command_line import Outcome, Trace
-from trace_store import system_calls
+from trace_store.disk import system_calls
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 STRIDE = 1 if os.environ.get("TRACE_TEST_FULL") else 9
 CODES = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)

@@ -55,7 +55,7 @@ def session(ok: Run, tmp_path: Path) -> Path:
             repo.append("tool", [ToolResult(call, f"line of module {turn}\n" * 60)])
             repo.append("assistant", f"Because of line {turn}. " * 40)
         for name in ("old", "idea"):
-            repo.branches.fork(name)
+            repo.forks.create(name)
         repo.append("user", "Go on.")
         repo.remove(repo.compile().messages[-4].address)
     ok("branch", "-d", "-f", "old")

@@ -14,7 +14,7 @@ from tests.support.git import git
 from trace_store.errors import FormatError
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR
-from trace_store.maintenance.repair import repair
+from trace_store.maintenance.repair_store import StoreRepair
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 
@@ -65,7 +65,7 @@ def test_converted_line_ends_are_named_and_mended(place: Path) -> None:
         found = {finding.code: finding.detail for finding in fsck(store)}
         assert "git may convert" in found["root-file-missing"]
         assert "git seems to have converted its line ends" in found["object-damaged"]
-        assert repair(store).lost == ()
+        assert StoreRepair(store).run().lost == ()
     with reopen(copy) as store:
         assert fsck(store) == []
         assert set(store.objects.iterate()) == set(reopen(place).objects.iterate())
@@ -110,7 +110,7 @@ def test_what_repair_set_aside_outlives_a_clean(place: Path) -> None:
     (place / ".trace/.gitattributes").write_bytes(b"* text\n")
     commit(place, "all")
     with reopen(place) as store:
-        kept = repair(store).kept
+        kept = StoreRepair(store).run().kept
     assert kept
     git(place, "add", ".trace")
     git(place, "clean", "-fdxq")

@@ -9,21 +9,22 @@ from pathlib import Path
 
 import pytest
 
+import trace_store
 from tests.reliability.support.damage import Matrix, cases, kind_of
 from tests.reliability.support.small_repository import IDEA, MAIN, Watch, say
 from tests.reliability.test_damage import damaged_in_the_middle
 from tests.store.support.histories import append, codes, journal_path, new_store, pack_paths, reopen
 from tests.support.examples import FULL
 from tests.support.files import flip
+from trace_store.base.oid import ObjectId
 from trace_store.errors import FormatError, NotFoundError, StorageError
 from trace_store.maintenance.fsck import check_derived, fsck
 from trace_store.maintenance.fsck_objects import ERROR
-from trace_store.maintenance.repair import repair
 from trace_store.maintenance.repair_report import RepairReport
+from trace_store.maintenance.repair_store import StoreRepair
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import FailingDisk
 
 TEXT = "The release notes, line by line. "
@@ -31,7 +32,7 @@ TEXT = "The release notes, line by line. "
 
 def repaired(folder: Path, source: Store | None = None) -> RepairReport:
     with reopen(folder) as store:
-        return repair(store, source=source)
+        return StoreRepair(store, source).run()
 
 
 def in_order(folder: Path) -> bool:
@@ -129,7 +130,7 @@ def test_what_is_found_nowhere_is_told_with_who_names_it(tmp_path: Path) -> None
     told = (root / report.report).read_text(encoding="utf-8")
     assert all(lost.oid in told for lost in report.lost)
     (record,) = (root / "lost-found").glob("report-*.json-*")
-    assert json.loads(record.read_bytes())["lost"] == report.record()["lost"]
+    assert json.loads(record.read_bytes())["lost"] == trace_store.record(report)["lost"]
     assert MAIN in told
     with reopen(tmp_path) as store:
         for lost in report.lost:
@@ -265,14 +266,14 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
 
     before = picture()
     with reopen(tmp_path) as store:
-        report = repair(store, dry_run=True)
+        report = StoreRepair(store, dry_run=True).run()
     assert picture() == before
     assert {each.kind for each in report.mended} == {"file", "pack"}
     assert report.dry_run
 
 
 def test_a_sound_repository_in_memory_is_left_alone() -> None:
-    assert repair(Store.memory()).mended == ()
+    assert StoreRepair(Store.memory()).run().mended == ()
 
 
 def damaged_everywhere(folder: Path) -> None:
@@ -316,7 +317,7 @@ def test_a_repair_may_be_interrupted_at_any_call(tmp_path: Path) -> None:
     again(tmp_path / "whole")
     counting = FailingDisk()
     with reopen(tmp_path / "whole", disk=counting) as store:
-        repair(store)
+        StoreRepair(store).run()
     wanted = contents(tmp_path / "whole")
     assert not wanted[1][1]  # type: ignore[index]
     calls = counting.count
@@ -325,7 +326,7 @@ def test_a_repair_may_be_interrupted_at_any_call(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         again(folder)
         with contextlib.suppress(StorageError), reopen(folder, disk=FailingDisk(number)) as store:
-            repair(store)
+            StoreRepair(store).run()
         repaired(folder)
         assert contents(folder) == wanted, number
         names = {p.read_bytes() for p in folder.rglob("*") if p.is_file()}
@@ -355,12 +356,12 @@ def test_each_damage_of_the_matrix_is_repaired_or_told(tmp_path: Path) -> None:
             assert kind_of(case.file) == "config"
             continue
         with store:
-            report = repair(store)
+            report = StoreRepair(store).run()
             here = set(store.objects.iterate())
             lost = {str(oid) for oid in matrix.oids if oid not in here}
             wrong = [f for f in report.remaining if f.severity == ERROR]
             assert bool(wrong) <= bool(lost), (case[:3], wrong)
         with Store.open(str(matrix.root), clock=Watch()) as store:
-            assert repair(store).mended == (), case[:3]
+            assert StoreRepair(store).run().mended == (), case[:3]
         outcomes[kind_of(case.file)] = outcomes.get(kind_of(case.file), 0) + 1
     assert len(outcomes) >= 11

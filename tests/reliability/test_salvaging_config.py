@@ -11,7 +11,8 @@ import pytest
 from tests.cli.conftest import repository, trace
 from tests.store.support.histories import append, new_store
 from tests.support.command_line import Trace
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.disk.files import Disk
 from trace_store.errors import (
     FormatError,
     RepositoryNotFoundError,
@@ -19,11 +20,10 @@ from trace_store.errors import (
     UnsupportedFormatError,
     UntrustedRepositoryError,
 )
-from trace_store.files import Disk
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.repair_files import open_damaged, repair_config
 from trace_store.store.discovery import find
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import FailingDisk
 
 __all__ = ["repository", "trace"]

@@ -14,7 +14,7 @@ import pytest
 from trace_store import Repo
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -19,18 +19,17 @@ from tests.support.command_line import Outcome
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
 from trace_store import Repo
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.disk.file_systems import UNKNOWN, kind_of
+from trace_store.disk.files import Disk
 from trace_store.errors import LockedError, StorageError
-from trace_store.file_systems import UNKNOWN, kind_of
-from trace_store.files import Disk
-from trace_store.lock_owner import owner_of
-from trace_store.maintenance import lock, lock_wait
+from trace_store.maintenance import lock, lock_wait, maintenance
 from trace_store.maintenance import seal as sealing
 from trace_store.maintenance.lock import OperationLock, brief_lock
+from trace_store.maintenance.lock_owner import owner_of
 from trace_store.maintenance.lock_wait import LoggingLockWaiter, warn_of_unsealed
 from trace_store.maintenance.seal import seal
-from trace_store.repo import maintenance
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and flock")
@@ -109,7 +108,7 @@ def test_the_table_of_this_machine_is_read(tmp_path: Path) -> None:
 LONG = """
 import sys, time
 from trace_store.maintenance.lock import OperationLock
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 with OperationLock(Store.open(sys.argv[1]), "trace pack"):
     print("held", flush=True)
     time.sleep(100)
@@ -117,14 +116,14 @@ with OperationLock(Store.open(sys.argv[1]), "trace pack"):
 SEALER = """
 import sys, time
 from trace_store.maintenance.lock import brief_lock
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 with brief_lock(Store.open(sys.argv[1])):
     print("held", flush=True)
     time.sleep(100)
 """
 WRITER = """
 import sys, time
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 store = Store.open(sys.argv[1])
 store.journal.lock()
 print("held", flush=True)

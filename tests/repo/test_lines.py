@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +14,9 @@ import pytest
 
 from tests.merge.support.lines import ADA, pending
 from trace_store import FixedClock, Message, Repo, Text, ToolCall, ToolResult
+from trace_store.context.compiled import tokens_before
 from trace_store.errors import (
+    AlreadyExistsError,
     BudgetError,
     InvalidInputError,
     InvalidRefNameError,
@@ -137,7 +140,7 @@ def test_every_verb_of_history_works_on_the_branch(repo: Repo, how: str) -> None
     line.reset(mine, hard=True, **on)
     assert line.cherry_pick(other, **on).ref == "refs/heads/idea"
     assert texts(repo.line("idea")) == ["on main", "idea 1", "main 2"]
-    todo = repo.branches.todo("main", ref="idea")
+    todo = repo.todo("main", ref="idea")
     assert [step.action for step in todo] == ["pick", "pick"]
     line.rebase("main", plan=lambda steps: [Step(DROP, steps[0].oid)], **on)
     assert (texts(repo), texts(repo.line("idea"))) == (["on main", "main 2"],) * 2
@@ -265,7 +268,7 @@ def test_contexts_are_of_one_type_whoever_made_them(repo: Repo) -> None:
         assert len(made.prefix_hashes()) == len(made) == len(made.message_tokens())
         assert made.prefix_hash == made.prefix_hashes()[-1]
         assert made.token_count > made.text_token_count > 0
-        assert made.tokens_before(len(made)) == sum(count for count, _ in made.message_tokens())
+        assert tokens_before(made, len(made)) == sum(count for count, _ in made.message_tokens())
         assert made.reported_token_count is None
 
 
@@ -320,3 +323,31 @@ def test_threads_and_processes_work_on_lines_of_their_own(tmp_path: Path) -> Non
         assert len(texts(repo.line("shared"))) == 40
         assert repo.head.oid is None
         assert repo.maintenance.fsck() == []
+
+
+def test_a_branch_that_was_not_imported_has_the_title_that_it_is_given() -> None:
+    with Repo.memory() as repo:
+        repo.append("user", "first")
+        repo.branches.create("idea")
+        assert repo.sessions.rename("idea", "A better idea").title == "A better idea"
+        assert "A better idea" in [each.title for each in repo.sessions.list()]
+        assert repo.sessions.titles("refs/heads/idea") == {"refs/heads/idea": "A better idea"}
+
+
+def test_a_branch_without_a_commit_replaces_none() -> None:
+    with Repo.memory() as repo:
+        repo.line("old").append("user", "kept")
+        for force in (False, True):
+            with pytest.raises(AlreadyExistsError):
+                repo.branches.rename("main", "old", force=force)
+        assert repo.head.ref == "refs/heads/main"
+
+
+def test_a_stopped_merge_can_be_copied() -> None:
+    with Repo.memory() as repo:
+        asked = repo.append("user", "a").addresses[0]
+        repo.branches.create("theirs")
+        repo.edit(asked, "ours")
+        repo.line("theirs").edit(asked, "theirs")
+        stopped = repo.merge("theirs")
+        assert copy.copy(stopped).outcome == "stopped"

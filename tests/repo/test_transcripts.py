@@ -15,6 +15,7 @@ from trace_store.errors import (
     RevisionNotFoundError,
 )
 from trace_store.importers.formats.claude_code import project_name
+from trace_store.store.store import Store
 
 
 @pytest.fixture
@@ -24,8 +25,8 @@ def repo(tmp_path: Path) -> Repo:
     folder = tmp_path / "claude" / "projects" / project_name(str(app))
     folder.mkdir(parents=True)
     lively().write(folder)
-    repo = Repo.memory(author="Ada")
-    repo._handle.environment = Environment(claude_dir=str(tmp_path / "claude"))
+    environment = Environment(claude_dir=str(tmp_path / "claude"))
+    repo = Repo(Store.memory(), author="Ada", environment=environment)
     repo.append("user", "on main")
     return repo
 
@@ -58,53 +59,53 @@ def test_a_session_without_its_original_is_written_anew(repo: Repo, tmp_path: Pa
     repo.transcripts.import_(*repo.transcripts.discover(tmp_path / "app"), source=False)
     with pytest.raises(RevisionNotFoundError):
         repo.transcripts.original(SESSION)
-    exported = repo.transcripts.export(SESSION, "")
+    exported = repo.sessions.export(SESSION, "")
     assert exported.losses[0].what == "original-bytes"
     with pytest.raises(RenderError) as caught:
-        repo.transcripts.export(SESSION, "", strict=True)
+        repo.sessions.export(SESSION, "", strict=True)
     assert caught.value.losses == exported.losses
     with pytest.raises(InvalidInputError, match="main was not imported"):
-        repo.transcripts.export("main", "")
+        repo.sessions.export("main", "")
 
 
 def test_a_session_is_read_once_and_exported_to_several_formats(repo: Repo, tmp_path: Path) -> None:
     repo.append("assistant", "done", ref="idea")
     repo.remove("HEAD.0", ref="idea")
     repo.append("user", "Thank you.", ref="idea")
-    session = repo.transcripts.read("idea")
-    page = repo.transcripts.export(session, "html")
+    session = repo.sessions.read("idea")
+    page = repo.sessions.export(session, "html")
     assert page.hidden_count == 1
-    assert repo.transcripts.export("idea", "html", hidden=True).hidden_count == 0
-    saved = repo.transcripts.save(page, tmp_path)
+    assert repo.sessions.export("idea", "html", hidden=True).hidden_count == 0
+    saved = page.save(tmp_path)
     assert saved.path == str(tmp_path / "idea.html")
     assert saved.size == (tmp_path / "idea.html").stat().st_size
-    assert b"Thank you." in repo.transcripts.export(session, "openai").to_bytes()
+    assert b"Thank you." in repo.sessions.export(session, "openai").to_bytes()
     with pytest.raises(InvalidInputError, match="hidden from the model"):
-        repo.transcripts.export("idea", "openai", hidden=True)
+        repo.sessions.export("idea", "openai", hidden=True)
 
 
 def test_a_session_is_repaired_beside_its_branch(repo: Repo, tmp_path: Path) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
     repo.commit([{"role": "assistant", "content": None, "tool_calls": [call]}], ref="idea")
     repo.append("user", "Go on.", ref="idea")
-    found = repo.transcripts.repair("idea", dry_run=True)
+    found = repo.sessions.repair("idea", dry_run=True)
     assert (found.outcome, found.repaired) == ("broken", "refs/heads/repaired/idea")
-    assert repo.transcripts.repair(repo.line("idea").resolve("HEAD"), dry_run=True).ref == ""
-    assert repo.transcripts.repair("idea", in_place=True).repaired == "refs/heads/idea"
-    assert repo.transcripts.repair("idea").outcome == "sound"
+    assert repo.sessions.repair(repo.line("idea").resolve("HEAD"), dry_run=True).ref == ""
+    assert repo.sessions.repair("idea", in_place=True).repaired == "refs/heads/idea"
+    assert repo.sessions.repair("idea").outcome == "sound"
     repo.transcripts.import_(*repo.transcripts.discover(tmp_path / "app"))
-    assert repo.transcripts.repair(SESSION[:8]).ref.endswith(SESSION)
+    assert repo.sessions.repair(SESSION[:8]).ref.endswith(SESSION)
 
 
 def test_pages_of_branches_replace_only_pages(repo: Repo, tmp_path: Path) -> None:
     repo.append("user", "aside", ref="idea")
     folder = tmp_path / "pages"
-    assert repo.transcripts.export_pages(folder, "idea").pages == (("idea", "idea.html"),)
-    made = repo.transcripts.export_pages(folder)
+    assert repo.sessions.export_pages(folder, "idea").pages == (("idea", "idea.html"),)
+    made = repo.sessions.export_pages(folder)
     assert [name for name, _ in made.pages] == ["idea", "main"]
     assert made.index == str(folder / "index.html")
     (folder / "main.html").write_text("my own")
     with pytest.raises(AlreadyExistsError):
-        repo.transcripts.export_pages(folder)
-    repo.transcripts.export_pages(folder, overwrite=True)
+        repo.sessions.export_pages(folder)
+    repo.sessions.export_pages(folder, overwrite=True)
     assert "on main" in (folder / "main.html").read_text()

@@ -180,7 +180,7 @@ def test_a_log_starts_anywhere_and_tells_what_it_reads(repo: Repo) -> None:
     assert found.growth is not None
     assert found.growth.total == repo.compile().token_count
     [(address, message)] = found.messages
-    assert (address, message.text, found.event) == (second.addresses[0], "b, at last", "")
+    assert (address, message.text) == (second.addresses[0], "b, at last")
     assert found.snippet("AT LAST") is not None
     assert repo.branches.names([second.oid]) == {second.oid: ["HEAD", "refs/heads/main"]}
     repo.branches.delete("idea")
@@ -208,13 +208,13 @@ def test_a_session_is_found_by_a_message(repo: Repo) -> None:
     repo.append("user", "a")
     answer = repo.append("assistant", "b")
     theirs = repo.append("user", "c", ref="idea")
-    session = repo.transcripts.find(answer.addresses[0])
+    session = repo.sessions.find(answer.addresses[0])
     assert (session.ref, session.begin) == ("refs/heads/main", 1)
     assert (session.title, session.turns[session.begin].message.text) == ("a", "b")
     assert ("branch", "main") in session.overview()
-    assert repo.transcripts.find(theirs.addresses[0]).ref == "refs/heads/idea"
+    assert repo.sessions.find(theirs.addresses[0]).ref == "refs/heads/idea"
     repo.remove(answer.addresses[0])
-    hidden = repo.transcripts.find(answer.addresses[0])
+    hidden = repo.sessions.find(answer.addresses[0])
     assert hidden.turns[hidden.begin].hidden == "removed"
 
 
@@ -274,10 +274,7 @@ def test_what_stops_waits_is_settled_and_goes_on(repo: Repo) -> None:
         with pytest.raises(errors.StateError, match="stopped at conflicts"):
             getattr(stopped, name)
     for verb in (
-        lambda: repo.branches.switch("idea"),
-        lambda: repo.branches.checkout("idea"),
         lambda: repo.reset("HEAD~1"),
-        lambda: repo.undo(),
         lambda: repo.revert("HEAD"),
         lambda: repo.rebase("idea"),
     ):

@@ -11,11 +11,13 @@ import pytest
 from tests.cli.conftest import ok, repository, trace
 from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
-from trace_store import FixedClock, Repo
+from trace_store import FixedClock, Message, Repo
 from trace_store.history import commit
+from trace_store.history.draft import Draft
 from trace_store.objects import operations
 from trace_store.search.index import SearchIndex
-from trace_store.search.query import SearchFilter, fts_query, search
+from trace_store.search.query import NEWEST, SearchFilter, fts_query, search
+from trace_store.writer import Writer
 
 __all__ = ["ok", "repository", "trace"]
 
@@ -51,6 +53,26 @@ def repo() -> Repo:
 )
 def test_words(repo: Repo, query: str, count: int) -> None:
     assert len(said(repo, query)) == count
+
+
+def test_an_argument_of_several_words_ranks_exact_phrases_first(ok: Run) -> None:
+    for text in ("the old build cache", "cache of the build", "clear the Build cache", "a build"):
+        ok("commit", "-q", "--user", text)
+
+    def found(*words: str) -> list[str]:
+        return [json.loads(line)["snippet"] for line in ok("search", *words, "--json").lines]
+
+    apart = ["clear the Build cache", "cache of the build", "the old build cache"]
+    together = ["clear the Build cache", "the old build cache"]
+    assert found("build", "cache") == apart
+    assert found("build cache") == [*together, "cache of the build"]
+    assert found("build cache", "-n", "2") == together
+    assert found("build cache", "--rank")[-1] == "cache of the build"
+    assert found("clear", "build cache") == ["clear the Build cache"]
+    assert found('"build cache"') == together
+    assert found("build nowhere OR cache")  # no phrase, but a query
+    [first, *_] = [json.loads(line) for line in ok("search", "build cache", "--json").lines]
+    assert first["snippet"][first["start"] : first["end"]] == "Build cache"
 
 
 @pytest.mark.parametrize("text", ['"', "*", "(", "a AND (", "NEAR(", "-", "foo:bar", "^x", "{a}"])
@@ -215,12 +237,84 @@ def test_wordings_of_a_carried_message(repo: Repo) -> None:
     tip = repo.edit(address, "a striped horse").oid
     stored = repo.contexts.fold(tip).entry(address).to_carried()
     repo.reset("HEAD~2", hard=True)
-    draft = commit.new_draft(repo.store)
+    draft = Draft(Writer(repo.store, author="ada"))
     draft.operations.append(operations.add([stored]))
-    commit.write(repo.store, draft, author="ada")
+    commit.write(draft)
     with SearchIndex(repo.store) as index:
         assert index.catch_up() == 4, "three of the repository, and this one"
     (hit,) = search(repo.store, "zebra")
     assert (hit.address, hit.is_edit, hit.role) == (address, False, "user")
     (hit,) = search(repo.store, "horse")
     assert (hit.address, hit.is_edit, hit.role) == (address, True, "")
+
+
+@pytest.fixture(scope="module")
+def crowded() -> Repo:
+    """Return a repository whose first message of 240 is the only one about a zebra, and has a label."""
+    repo = Repo.memory()
+    first = repo.append("user", "a zebra in the yard").addresses[0]
+    repo.annotate(first, labels=["keep"])
+    repo.commit([Message("user", f"number {at} of the yard") for at in range(1, 240)])
+    return repo
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_what_few_messages_have_is_found_however_old_they_are(crowded: Repo, ranked: bool) -> None:
+    found = search(crowded.store, "z[e]bra", regex=True, ranked=ranked)
+    assert [hit.snippet.text for hit in found] == ["a zebra in the yard"]
+    found = search(crowded.store, "", SearchFilter(label="keep"), ranked=ranked)
+    assert [hit.snippet.text for hit in found] == ["a zebra in the yard"]
+
+
+def test_nothing_is_lost_where_the_second_page_begins(crowded: Repo) -> None:
+    last = 239 - NEWEST
+    wanted = [f"number {at} of the yard" for at in range(last - 1, last + 3)]
+    numbers = "|".join(str(at) for at in range(last - 1, last + 3))
+    assert sorted(said(crowded, f"^number ({numbers}) ", regex=True)) == sorted(wanted)
+
+
+@pytest.mark.parametrize("count", [NEWEST - 1, NEWEST, NEWEST + 1, 240])
+def test_as_many_are_found_as_are_asked_for_each_once(crowded: Repo, count: int) -> None:
+    wanted = ["a zebra in the yard", *(f"number {at} of the yard" for at in range(1, 240))][::-1]
+    for query, regex in (("yard", False), ("y.rd", True)):
+        found = said(crowded, query, regex=regex, limit=count)
+        assert sorted(found) == sorted(wanted[:count]), (query, count)
+
+
+def test_times_include_the_very_moment(tmp_path: Path) -> None:
+    with Repo.init(tmp_path, clock=FixedClock(9_000_000)) as repo:
+        for number in range(3):
+            repo.append("user", f"zebra {number}")
+        times = [hit.time for hit in search(repo.store, "zebra")][::-1]
+        assert len(set(times)) == 3
+        for given, wanted in (
+            (SearchFilter(until=times[1]), [1, 0]),
+            (SearchFilter(until=times[1] - 1), [0]),
+            (SearchFilter(since=times[1]), [2, 1]),
+            (SearchFilter(since=times[1] + 1), [2]),
+            (SearchFilter(since=times[1], until=times[1]), [1]),
+        ):
+            found = search(repo.store, "zebra", given)
+            assert [hit.snippet.text for hit in found] == [f"zebra {each}" for each in wanted]
+
+
+def test_progress_ends_with_all_that_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trace_store.search.index.BATCH_COMMITS", 2)
+    told: list[tuple[int, int]] = []
+
+    def tell(done: int, whole: int) -> None:
+        told.append((done, whole))
+
+    with Repo.init(tmp_path) as repo:
+        for text in ("one zebra", "two zebras", "a zebra at last"):
+            repo.append("user", text)
+        search(repo.store, "zebra", progress=tell)
+        assert told == [(0, 2), (2, 3), (3, 3)]
+        told.clear()
+        search(repo.store, "zebra", progress=tell)
+        assert told == []
+        repo.append("user", "one more zebra")
+        search(repo.store, "zebra", progress=tell)
+        assert told == [(1, 1)]

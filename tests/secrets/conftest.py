@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import trace
 from tests.support.command_line import Outcome, Trace
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 
 __all__ = ["trace"]
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.secrets.test_engine import OTHER, TOKEN
 from tests.support.command_line import Trace
+from trace_store.base.environment import Environment
 
 
 def stored(folder: Path) -> bytes:
@@ -157,3 +158,68 @@ def test_an_import_tells_what_it_replaced(
     assert run.code == 3
     assert "line 1, column" in run.err
     assert stored(tmp_path) == before
+
+
+def with_variable(folder: Path, name: str, value: str) -> Environment:
+    """Return an environment with one variable beside what the tests of commands have."""
+    data = str(folder / "data")
+    return Environment(author="Ada", discovery=False, data_dir=data, secrets=((name, value),))
+
+
+@pytest.mark.parametrize(
+    ("value", "is_secret"), [("q7Zk2Xwp", True), ("q7Zk2Xw", False), ("q7Zk2-Xw", True)]
+)
+def test_the_value_of_a_variable_is_a_secret_from_eight_characters_on(
+    repository: Trace, tmp_path: Path, value: str, is_secret: bool
+) -> None:
+    around = with_variable(tmp_path, "ACME_DB_PASSWORD", value)
+    run = repository("commit", "-q", "--user", f"it said: {value} is wrong", environment=around)
+    assert (run.code, run.err) == (0, "")
+    assert (value.encode() not in stored(tmp_path)) is is_secret
+    assert (b"[redacted:" in said(repository)) is is_secret
+    (tmp_path / ".env").write_text(f"DB_PASSWORD={value}\n")
+    plain = Environment(author="Ada", discovery=False, data_dir=str(tmp_path / "data"))
+    assert repository("commit", "-q", "--user", f"again: {value}", environment=plain).code == 0
+    assert (value.encode() not in stored(tmp_path)) is is_secret
+
+
+def test_names_are_looked_through_also_when_they_are_the_first(
+    repository: Trace, tmp_path: Path
+) -> None:
+    """Ids and names of calls are short, and are remembered once they have passed."""
+    for name in (f"look_{TOKEN}", f"look_{TOKEN}", "look"):
+        message = {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [
+                {
+                    "id": f"{name}-1",
+                    "type": "function",
+                    "function": {"name": name, "arguments": "{}"},
+                }
+            ],
+        }
+        run = repository("commit", "-q", "--json", stdin=json.dumps(message).encode())
+        assert (run.code, run.err) == (0, "")
+    assert TOKEN.encode() not in stored(tmp_path)
+    assert b"look" in said(repository)
+    run = repository("branch", TOKEN)
+    assert run.code == 3
+    assert "the name of a ref" in run.err
+    assert TOKEN not in run.err
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("C:\\keys\\ada7", "/home/ada/key7", "~/keys/ada7", "https://ada.example/7"),
+        *("${KEY_OF_ADA_7}", "$(cat key7)", "changeme7", "<your-key-7>", "some words here"),
+        *("12345678901", "passwordonly"),
+    ],
+)
+def test_the_value_of_a_variable_that_only_points_to_a_secret_stays(
+    repository: Trace, tmp_path: Path, value: str
+) -> None:
+    around = with_variable(tmp_path, "ACME_KEY", value)
+    assert repository("commit", "-q", "--user", f"it is {value} here", environment=around).code == 0
+    assert value.encode() in stored(tmp_path)

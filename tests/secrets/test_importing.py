@@ -11,16 +11,17 @@ import pytest
 
 from tests.secrets.test_engine import OTHER, TOKEN
 from tests.support.command_line import Trace
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.contracts.ref_names import FILES
 from trace_store.errors import SecretFoundError
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.commit import read_commit
-from trace_store.ref_names import FILES
 from trace_store.secrets.guard import FACT, Guard
 from trace_store.secrets.placeholders import PlaceholderCount
 from trace_store.secrets.rules import VERSION
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.segments import restore
+from trace_store.writer import Writer
 
 PLACEHOLDER = re.compile(rb"\[redacted:[a-z0-9-]+:[a-z2-7]{12}\]")
 SESSION = "5d5c1cf0-8c3c-4d7a-a7f1-0a7a2c1d9e10"
@@ -41,9 +42,9 @@ def record(number: int, text: str) -> str:
     return json.dumps(told, separators=(",", ":"))
 
 
-def guard_of(store: Store, mode: str = "", **variables: str) -> Guard:
+def writer_of(store: Store, mode: str = "", **variables: str) -> Writer:
     environment = Environment(data_dir=os.environ["XDG_DATA_HOME"], secrets=variables.items())
-    return Guard.of(store, environment, mode)
+    return Writer(store, environment=environment, secrets=mode)
 
 
 def everything(store: Store) -> bytes:
@@ -67,7 +68,7 @@ def test_restored_is_the_file_without_its_secrets(tmp_path: Path) -> None:
     lines.insert(3, f"no json, but {OTHER} stands in it")
     path.write_text("\n".join(lines) + "\n")
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)], guard=guard_of(store)).files
+    (report,) = import_paths(writer_of(store), [str(path)]).files
     assert report.secrets == {"aws-access-key": 2, "github-token": 1}
     stored = everything(store)
     assert TOKEN.encode() not in stored
@@ -96,7 +97,7 @@ def test_a_file_without_secrets_becomes_the_same_with_and_without_a_look(tmp_pat
     found = []
     for mode in ("redact", "off", "block", "warn"):
         store = Store.memory()
-        import_paths(store, [str(path)], guard=guard_of(store, mode))
+        import_paths(writer_of(store, mode), [str(path)])
         found.append(sorted(store.objects.iterate()))
     assert found[0] == found[1] == found[2] == found[3]
 
@@ -118,12 +119,12 @@ def test_only_what_is_new_of_a_grown_file_is_looked_through(
 
     monkeypatch.setattr(Guard, "meets", meets)
     with Store.init(str(tmp_path)) as store:
-        import_paths(store, [str(path)], guard=guard_of(store))
+        import_paths(writer_of(store), [str(path)])
         whole = looked
         assert whole >= path.stat().st_size - 400
         path.write_text("".join(line + "\n" for line in [*lines, record(400, f"again {TOKEN}")]))
         looked = 0
-        (report,) = import_paths(store, [str(path)], guard=guard_of(store)).files
+        (report,) = import_paths(writer_of(store), [str(path)]).files
         assert report.secrets == {"github-token": 1}
         assert looked < sum(map(len, lines[389:])) + 300_000
         tips = list(store.refs.iterate(FILES))
@@ -132,7 +133,7 @@ def test_only_what_is_new_of_a_grown_file_is_looked_through(
         assert PLACEHOLDER.sub(b"*", data) == masked(path.read_bytes(), TOKEN)
         assert len(set(PLACEHOLDER.findall(data))) == 1
         looked = 0
-        (report,) = import_paths(store, [str(path)], guard=guard_of(store)).files
+        (report,) = import_paths(writer_of(store), [str(path)]).files
         assert report.skipped == "unchanged"
         assert looked == 0
 
@@ -144,7 +145,7 @@ def test_block_stores_nothing_and_names_rule_and_place(tmp_path: Path) -> None:
     path.write_text("".join(line + "\n" for line in lines))
     store = Store.memory()
     with pytest.raises(SecretFoundError) as caught:
-        import_paths(store, [str(path)], guard=guard_of(store, "block"))
+        import_paths(writer_of(store, "block"), [str(path)])
     error = caught.value
     assert (error.rule, error.code) == ("github-token", "secret-found")
     assert "line 501, column" in str(error.place)
@@ -187,7 +188,7 @@ def test_warn_stores_it_and_tells(tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     path.write_text(record(0, f"the token is {TOKEN}") + "\n")
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)], guard=guard_of(store, "warn")).files
+    (report,) = import_paths(writer_of(store, "warn"), [str(path)]).files
     assert report.secrets == {"github-token": 1}
     assert TOKEN.encode() in everything(store)
 
@@ -225,7 +226,7 @@ def test_documents_come_back_without_their_secrets(
     path = tmp_path / "document.json"
     path.write_text(json.dumps(DOCUMENTS[name], indent=indent, ensure_ascii=False))
     store = Store.memory()
-    import_paths(store, [str(path)], guard=guard_of(store))
+    import_paths(writer_of(store), [str(path)])
     stored = everything(store)
     for secret in (TOKEN, OTHER, "s3cr3tPw9"):
         assert secret.encode() not in stored
@@ -249,7 +250,7 @@ def test_rows_of_a_dump_lose_their_secrets(tmp_path: Path) -> None:
         f"INSERT INTO part VALUES('prt_1','msg_1','ses_1','{part}');\nCOMMIT;\n"
     )
     store = Store.memory()
-    import_paths(store, [str(path)], guard=guard_of(store), format="opencode")
+    import_paths(writer_of(store), [str(path)], format="opencode")
     assert TOKEN.encode() not in everything(store)
     for whole in kept(store):
         assert PLACEHOLDER.sub(b"*", whole) == masked(path.read_bytes(), TOKEN)

@@ -10,21 +10,20 @@ from typing import Any
 
 import pytest
 
+from tests.support.subjects import bundles
 from trace_store import Repo
-from trace_store.bundles.create import create_bundle
-from trace_store.bundles.ingest import import_bundle
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.base.oid import ObjectId, hash_object
+from trace_store.disk.files import Disk
 from trace_store.errors import FormatError, PurgedError, StateError
-from trace_store.files import Disk
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.purge import plan_purge, purge
 from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import is_private
 from trace_store.objects.parts import ToolCall, ToolResult
-from trace_store.oid import ObjectId, hash_object
 from trace_store.secrets.user_files import content_salt, store_key
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 PIN = "4711"
 
@@ -112,14 +111,14 @@ def test_a_bundle_carries_the_salt_and_a_purge_takes_both(tmp_path: Path) -> Non
     with Repo.init(tmp_path / "a", environment=surroundings(tmp_path)) as repo:
         repo.append("user", PIN, private=True)
         oid = ObjectId(content(repo))
-        create_bundle(repo.store, str(tmp_path / "all.bundle"), everything=True)
+        repo.bundles.create(str(tmp_path / "all.bundle"), everything=True)
         plan = plan_purge(repo.store, [oid])
         assert not plan.guessable
         purge(repo.store, plan, force=True)
         with pytest.raises(PurgedError):
             repo.append("user", PIN, private=True)
     with Store.init(str(tmp_path / "b")) as store:
-        import_bundle(store, str(tmp_path / "all.bundle"))
+        bundles(store).import_(str(tmp_path / "all.bundle"))
         assert store.objects.read(oid).startswith(b"\x93")
 
 

@@ -15,11 +15,10 @@ import pytest
 
 from tests.store.support.histories import put
 from tests.support.git import git
+from tests.support.subjects import bundles
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store import Repo, history, importers
-from trace_store.bundles.create import create_bundle
-from trace_store.bundles.ingest import import_bundle
-from trace_store.bundles.verify import verify_bundle
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import InvalidInputError, ObjectNotFoundError, PurgedError
@@ -32,8 +31,8 @@ from trace_store.objects.codec import MAXIMUM_BLOB_BYTES, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.parts import ToolCall, ToolResult
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 SECRET = "Zk4-opal-JUNIPER-98213"
 SAID = f"The password is {SECRET}, keep it."
@@ -267,14 +266,14 @@ def test_a_transcript_is_imported_again_without_what_was_purged(tmp_path: Path) 
     source = tmp_path / "session.jsonl"
     shutil.copyfile(SAMPLE, source)
     with Repo.init(str(tmp_path)) as repo:
-        importers.import_file.import_paths(repo.store, [str(source)])
+        importers.import_file.import_paths(Writer(repo.store), [str(source)])
         ref = next(n for n, _ in repo.store.refs.iterate("refs/heads/sessions/"))
         tip = repo.store.refs.read(ref)
         assert victim in texts(repo.store, ref)
         report = purged(repo.store, victim)
         assert report.absence is not None
         assert report.absence.is_proven, report.absence.found
-        again = importers.import_file.import_paths(repo.store, [str(source)])
+        again = importers.import_file.import_paths(Writer(repo.store), [str(source)])
         assert not again.files[0].skips
         assert repo.store.refs.read(ref) == tip
         assert repo.store.objects.reappeared() == []
@@ -282,7 +281,7 @@ def test_a_transcript_is_imported_again_without_what_was_purged(tmp_path: Path) 
         shutil.copytree(
             tmp_path / ".trace" / "tombstones", tmp_path / "second" / ".trace" / "tombstones"
         )
-        importers.import_file.import_paths(other.store, [str(source)])
+        importers.import_file.import_paths(Writer(other.store), [str(source)])
         assert victim not in texts(other.store, ref)
         assert any(text.startswith("[purged") for text in texts(other.store, ref))
         other.seal()
@@ -349,17 +348,17 @@ def test_a_bundle_of_a_purged_history_carries_its_tombstones(tmp_path: Path) -> 
     with Repo.init(str(tmp_path / "a")) as repo:
         said(repo)
         purged(repo.store, SECRET)
-        create_bundle(repo.store, bundle, everything=True)
-    verify_bundle(bundle)
+        repo.bundles.create(bundle, everything=True)
+    bundles().verify(bundle, alone=True)
     with Repo.init(str(tmp_path / "b")) as other:
-        import_bundle(other.store, bundle)
+        bundles(other.store).import_(bundle)
         assert sum("[purged" in text for text in texts(other.store)) == 1
         assert {f.code for f in fsck(other.store)} == {"object-purged"}
         with pytest.raises(PurgedError):
             other.append("user", SAID)
     with Repo.init(str(tmp_path / "c")) as third:
         third.append("user", SAID)
-        import_bundle(third.store, bundle, prefix="theirs")
+        bundles(third.store).import_(bundle, prefix="theirs")
         assert texts(third.store) == [SAID]  # other people's tombstones do not delete local content
 
 
@@ -367,16 +366,16 @@ def test_a_bundle_from_before_the_purge_is_taken_without_what_was_purged(tmp_pat
     bundle = str(tmp_path / "all.bundle")
     with Repo.init(str(tmp_path / "a")) as repo:
         said(repo)
-        create_bundle(repo.store, bundle, everything=True)
+        repo.bundles.create(bundle, everything=True)
         purged(repo.store, SECRET)
         repo.append("user", "later")
-        import_bundle(repo.store, bundle, prefix="theirs")
+        repo.bundles.import_(bundle, prefix="theirs")
         assert repo.store.objects.reappeared() == []
     with Repo.init(str(tmp_path / "b")) as other:
         shutil.copytree(
             tmp_path / "a" / ".trace" / "tombstones", tmp_path / "b" / ".trace" / "tombstones"
         )
-        report = import_bundle(other.store, bundle)
+        report = bundles(other.store).import_(bundle)
         assert report.packs
         assert texts(other.store)[:4] == OTHERS[:4]
         assert "[purged" in texts(other.store)[4]
@@ -404,3 +403,34 @@ def test_a_clone_that_learns_of_a_purge_shows_nothing_of_it_from_its_caches(tmp_
     assert "[purged" in log
     with Repo.open(str(tmp_path / "b")) as clone:
         assert clone.compile().token_count == expected != before
+
+
+@pytest.mark.parametrize(("count", "kept_out"), [(1, True), (200, False)])
+def test_texts_that_are_too_many_are_not_refused_afterwards_and_that_is_told(
+    tmp_path: Path, count: int, kept_out: bool
+) -> None:
+    with Repo.init(str(tmp_path)) as repo:
+        said(repo)
+        repo.seal()
+        others = [f"{SECRET} and number {number}" for number in range(count - 1)]
+        report = purged(repo.store, SECRET, *others)
+        assert (report.tombstones, report.kept_out) == (1, kept_out)
+        assert report.packs == 1
+        again = f"Once more: {SECRET}."
+        if kept_out:
+            with pytest.raises(PurgedError):
+                repo.append("user", again)
+        else:
+            repo.append("user", again)
+
+
+def test_what_was_removed_is_counted(tmp_path: Path) -> None:
+    with Repo.init(str(tmp_path)) as repo:
+        as_loose(repo)
+        report = purged(repo.store, SECRET)
+        assert (report.tombstones, report.packs, report.damaged) == (1, 0, ())
+        files = report.files
+        nothing = purged(repo.store, "is in no file of this repository")
+        assert (nothing.tombstones, nothing.packs) == (0, 0)
+        assert files > nothing.files >= 0
+        assert purged(repo.store, "is in no file of this repository").files == 0

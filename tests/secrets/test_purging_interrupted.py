@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 
 from trace_store import Repo
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import Transaction
 from trace_store.errors import PurgedError, StorageError
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.purge import plan_purge, purge
 from trace_store.objects.codec import encode_blob
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import FailingDisk
 
 SECRET = "Zk4-opal-JUNIPER-98213"

@@ -12,18 +12,20 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.support.changes import begin, long_histories, write_changes
 from tests.support.examples import examples
+from tests.support.subjects import upkeep
 from trace_store import FixedClock, Repo, importers
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.context.fold import Fold, fold
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import ObjectNotFoundError, StateError
 from trace_store.history.log import log
 from trace_store.maintenance.fsck import check_derived, fsck
-from trace_store.maintenance.purge import plan_purge, purge_and_rewrite, rewrite_history
+from trace_store.maintenance.purge import plan_purge, rewrite_history
 from trace_store.maintenance.verify_purged import Needles
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.parts import Image, ToolCall, ToolResult
-from trace_store.oid import ObjectId, hash_object
+from trace_store.writer import Writer
 
 PIN = "PIN 471193"
 OID = hash_object(encode_blob(PIN.encode()))
@@ -68,7 +70,7 @@ def test_no_id_of_it_is_left_and_all_that_was_built_on_it_has_moved(tmp_path: Pa
         before = [(m.role, m.priority) for m in repo.compile()]
         assert len(list(log(store, "refs/heads/main"))) > 1
         plan = plan_purge(store, [], [PIN])
-        report, issued = purge_and_rewrite(store, plan, why="a card", by="Ada", verify=True)
+        report, issued = upkeep(store).purge_and_rewrite(plan, why="a card", verify=True)
         assert report.absence is not None
         assert report.absence.is_proven, report.absence
         assert issued.refs == ("refs/heads/main", "refs/tags/v1")
@@ -100,7 +102,7 @@ def test_the_id_of_short_content_is_in_no_file(tmp_path: Path) -> None:
         repo.append("user", PIN)
         repo.append("assistant", "thanks")
         repo.seal()
-        purge_and_rewrite(repo.store, plan_purge(repo.store, [OID]))
+        repo.maintenance.purge_and_rewrite(plan_purge(repo.store, [OID]))
     nowhere(tmp_path / ".trace", OID)
 
 
@@ -116,15 +118,16 @@ def test_a_session_that_was_imported_is_issued_anew(tmp_path: Path) -> None:
         "".join(json.dumps({"version": "2.0.0", "cwd": "/", **line}) + "\n" for line in lines)
     )
     with Repo.init(str(tmp_path)) as repo:
-        importers.import_file.import_paths(repo.store, [str(path)])
-        report, issued = purge_and_rewrite(
-            repo.store, plan_purge(repo.store, [], [PIN]), verify=True
+        importers.import_file.import_paths(Writer(repo.store), [str(path)])
+        report, issued = repo.maintenance.purge_and_rewrite(
+            plan_purge(repo.store, [], [PIN]), verify=True
         )
         assert report.absence is not None
         assert report.absence.is_proven, report.absence.found
         (ref,) = [name for name, _ in repo.store.refs.iterate("refs/heads/sessions/")]
         assert ref in issued.refs
-        assert [m.text for m in repo.compile(ref)] == ["[purged]", "yes"]
+        assert [m.text for m in repo.compile(ref)] == ["remember [purged]", "yes"]
+        assert [m.text for m in repo.compile(f"{ref}~1")] == ["[purged]", "yes"]
         assert not list(repo.store.refs.iterate("refs/transcripts/"))
         assert not [f for f in fsck(repo.store) if f.severity == "error"]
 
@@ -143,7 +146,7 @@ def test_a_ref_with_two_tips_is_refused_and_nothing_moves(tmp_path: Path) -> Non
         plan = plan_purge(repo.store, [OID])
         before = files(tmp_path / ".trace" / "refs")
         with pytest.raises(StateError, match="diverged"):
-            purge_and_rewrite(repo.store, plan)
+            repo.maintenance.purge_and_rewrite(plan)
         assert files(tmp_path / ".trace" / "refs") == before
         assert repo.store.objects.read(OID)
 
@@ -152,7 +155,7 @@ def test_an_image_becomes_a_text(tmp_path: Path) -> None:
     with Repo.init(str(tmp_path)) as repo:
         repo.append("user", [Image("image/png", b"\x89PNG secret pixels")])
         oid = hash_object(encode_blob(b"\x89PNG secret pixels"))
-        purge_and_rewrite(repo.store, plan_purge(repo.store, [oid]))
+        repo.maintenance.purge_and_rewrite(plan_purge(repo.store, [oid]))
         assert [m.text for m in repo.compile()] == ["[purged]"]
 
 
@@ -174,7 +177,7 @@ def test_messages_keep_their_addresses(tmp_path: Path) -> None:
         tips = {name: repo.resolve(name) for name in ("main", "side")}
         before = {name: [m.address for m in repo.compile(name)] for name in tips}
         assert sorted(before["main"]) == sorted(addresses)
-        purge_and_rewrite(repo.store, plan_purge(repo.store, [], [PIN]))
+        repo.maintenance.purge_and_rewrite(plan_purge(repo.store, [], [PIN]))
     with Repo.open(str(tmp_path)) as repo:
         assert not set(tips.values()) & set(map(repo.resolve, tips))
         for name in tips:
@@ -200,7 +203,7 @@ def test_who_counts_says_of_what(tmp_path: Path) -> None:
         repo.record_usage({"input_tokens": 70, "output_tokens": 7}, model="model-1")
         before = repo.compile().token_count
         assert before == 77
-        purge_and_rewrite(repo.store, plan_purge(repo.store, [OID]))
+        repo.maintenance.purge_and_rewrite(plan_purge(repo.store, [OID]))
         assert repo.compile().token_count == before
 
 
@@ -238,7 +241,7 @@ def test_a_context_is_the_same_but_for_what_goes(history: list[list[tuple[Any, .
         for why in ("once", "twice"):  # rewritten history can be rewritten again
             new = hash_object(encode_blob(f"[purged: {why}]".encode()))
             before = state_of(fold_at(repo, tip), old, new)
-            done = rewrite_history(repo.store, [old], Needles(), why=why, author="ada")
+            done = rewrite_history(Writer(repo.store, author="ada"), [old], Needles(), why=why)
             assert done.refs == ("refs/heads/main",)
             old, tip = new, done.objects[tip]
             assert tip == repo.resolve("HEAD")

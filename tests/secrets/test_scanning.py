@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.secrets.test_engine import OTHER, TOKEN
 from tests.support.command_line import Trace
+from trace_store.base.oid import hash_object
 from trace_store.objects.codec import encode_blob
-from trace_store.oid import hash_object
 
 SAID = f"use {TOKEN} for it"
 OID = str(hash_object(encode_blob(SAID.encode())))

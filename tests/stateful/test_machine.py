@@ -18,11 +18,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.store.support.histories import move
 from trace_store import FixedClock, Message, Store, ToolCall, ToolResult
+from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
 from trace_store.history import commit
+from trace_store.history.draft import Draft
 from trace_store.maintenance.seal import seal
 from trace_store.objects.address import Address
-from trace_store.oid import ObjectId
+from trace_store.writer import Writer
 
 TEXT = st.sampled_from(["", "a", "plan", "naïve ☃", "line\nline", "x" * 300, "<|endoftext|>"])
 BRANCHES = ["refs/heads/main", "refs/heads/side", "refs/heads/a/b"]
@@ -51,6 +53,19 @@ Model = list[Entry]
 
 def place(model: Model, address: Address) -> int:
     return next(i for i, entry in enumerate(model) if entry.address == address)
+
+
+def seen(entry: Entry) -> tuple[object, ...]:
+    """Return what a verb would have to change to change an entry."""
+    said = entry.versions[entry.current]
+    return entry.address, said, entry.hidden, entry.ghost, entry.priority, entry.labels
+
+
+def step_back(entry: Entry) -> None:
+    """Take a message back by one wording."""
+    said = entry.versions[entry.current]
+    earlier = [n for n in range(entry.current) if entry.versions[n] != said]
+    entry.current = earlier[-1] if earlier else entry.current
 
 
 def units(model: Model, targets: list[Address]) -> list[Entry]:
@@ -91,9 +106,13 @@ class Contexts(RuleBasedStateMachine):
 
     def _write(self, draft: Any, change: Any, store: Store | None = None, **more: Any) -> bytes:
         tip = self._tip()
-        result = commit.write(store or self.first, draft, author="ada", **more)
+        result = commit.write(draft, **more)
         model = copy.deepcopy([] if tip is None else self.states[tip])
         change(model, result.oid)
+        if not result.changed:
+            assert tip == result.oid
+            assert list(map(seen, model)) == list(map(seen, self.states[tip]))
+            return result.oid
         self.states[result.oid] = model
         self.tools[result.oid] = [] if tip is None else self.tools[tip]
         return result.oid
@@ -107,7 +126,7 @@ class Contexts(RuleBasedStateMachine):
     @rule(said=st.lists(TEXT, min_size=1, max_size=3), second=st.booleans())
     def append(self, said: list[str], second: bool) -> None:
         store = self.second if second else self.first
-        draft = commit.new_draft(store)
+        draft = Draft(Writer(store, author="ada"))
         draft.extend([Message("user", text) for text in said])
 
         def change(model: Model, oid: bytes) -> None:
@@ -119,7 +138,7 @@ class Contexts(RuleBasedStateMachine):
     def append_tool_call(self, result: str) -> None:
         self.calls += 1
         name = f"c{self.calls}"
-        draft = commit.new_draft(self.first)
+        draft = Draft(Writer(self.first, author="ada"))
         draft.append("assistant", [ToolCall(name, "look", "{}")], model="m")
         draft.append("tool", [ToolResult(name, result)])
 
@@ -134,7 +153,7 @@ class Contexts(RuleBasedStateMachine):
     def append_another_result(self, data: st.DataObject, result: str) -> None:
         """What comes to a unit later is shown as the unit is."""
         call = data.draw(st.sampled_from([each for each in self._model() if each.name]))
-        draft = commit.new_draft(self.first)
+        draft = Draft(Writer(self.first, author="ada"))
         draft.append("tool", [ToolResult(call.name, result)])
 
         def change(model: Model, oid: bytes) -> None:
@@ -149,7 +168,7 @@ class Contexts(RuleBasedStateMachine):
     @rule(data=st.data(), text=TEXT)
     def edit(self, data: st.DataObject, text: str) -> None:
         target = self._targets(data)[0]
-        draft = commit.new_draft(self.first)
+        draft = Draft(Writer(self.first, author="ada"))
         draft.edit(target, text, force=True)
 
         def change(model: Model, oid: bytes) -> None:
@@ -163,7 +182,7 @@ class Contexts(RuleBasedStateMachine):
     @rule(data=st.data(), priority=st.sampled_from(PRIORITIES), label=st.sampled_from("xy"))
     def annotate(self, data: st.DataObject, priority: str, label: str) -> None:
         targets = self._targets(data)
-        draft = commit.new_draft(self.first)
+        draft = Draft(Writer(self.first, author="ada"))
         draft.annotate(targets, priority=priority, labels=[label], unlabels=["x"])
 
         def change(model: Model, oid: bytes) -> None:
@@ -179,7 +198,7 @@ class Contexts(RuleBasedStateMachine):
     @rule(data=st.data(), ghost=st.booleans())
     def remove(self, data: st.DataObject, ghost: bool) -> None:
         targets = self._targets(data)
-        draft = commit.new_draft(self.first)
+        draft = Draft(Writer(self.first, author="ada"))
         draft.remove(targets, ghost=ghost)
 
         def change(model: Model, oid: bytes) -> None:
@@ -192,14 +211,18 @@ class Contexts(RuleBasedStateMachine):
     @rule(data=st.data(), first=st.booleans())
     def restore(self, data: st.DataObject, first: bool) -> None:
         targets = self._targets(data)
-        draft = commit.new_draft(self.first)
+        draft = Draft(Writer(self.first, author="ada"))
         draft.restore(targets, version=0 if first else None)
 
         def change(model: Model, oid: bytes) -> None:
+            named = [model[place(model, target)] for target in targets]
+            for entry in named:
+                if first:
+                    entry.current = 0
+                elif not entry.hidden:
+                    step_back(entry)
             for entry in units(model, targets):
                 entry.hidden, entry.ghost = False, False
-            for target in targets if first else ():
-                model[place(model, target)].current = 0
 
         self._write(draft, change)
 
@@ -207,7 +230,7 @@ class Contexts(RuleBasedStateMachine):
     @rule(data=st.data(), said=st.lists(TEXT, max_size=2))
     def replace(self, data: st.DataObject, said: list[str]) -> None:
         targets = self._targets(data)
-        draft = commit.new_draft(self.first)
+        draft = Draft(Writer(self.first, author="ada"))
         draft.replace(targets, [Message("user", text) for text in said], reason="compression")
 
         def change(model: Model, oid: bytes) -> None:
@@ -225,7 +248,7 @@ class Contexts(RuleBasedStateMachine):
         targets = self._targets(data)
         rest = [e.address for e in self._model() if e.address not in targets]
         after = data.draw(st.sampled_from([None, *rest]))
-        draft = commit.new_draft(self.first)
+        draft = Draft(Writer(self.first, author="ada"))
         draft.move(targets, after=after)
 
         def change(model: Model, oid: bytes) -> None:
@@ -242,20 +265,20 @@ class Contexts(RuleBasedStateMachine):
     @rule(names=st.lists(st.sampled_from(["read", "grep"]), unique=True))
     def set_tools(self, names: list[str]) -> None:
         schemas = [{"name": name, "parameters": {}} for name in names]
-        draft = commit.new_draft(self.first)
+        draft = Draft(Writer(self.first, author="ada"))
         draft.set_tools(schemas)
         oid = self._write(draft, lambda m, o: None)
         self.tools[oid] = schemas
 
     @rule()
     def record_usage(self) -> None:
-        draft = commit.new_draft(self.first)
+        draft = Draft(Writer(self.first, author="ada"))
         draft.record_usage({"input_tokens": 3, "output_tokens": 4})
         self._write(draft, lambda m, o: None)
 
     @rule(data=st.data(), text=TEXT)
     def several_at_once(self, data: st.DataObject, text: str) -> None:
-        draft = commit.new_draft(self.first)
+        draft = Draft(Writer(self.first, author="ada"))
         here = draft.append("user", text)
         draft.annotate([here], labels=["new"])
         draft.edit(here, text + "!")

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from tests.store.support.histories import append, new_store, pack_paths, reopen
 from tests.support.examples import examples
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.errors import ClosedError, FormatError, NotFoundError
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.odb import database
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 
 def mixed(folder: Path) -> Store:

@@ -19,6 +19,7 @@ from tests.store.support.histories import (
 )
 from tests.support.examples import examples
 from tests.support.files import flip
+from trace_store.base.oid import hash_object
 from trace_store.contracts import Transaction
 from trace_store.errors import CorruptJournalError
 from trace_store.maintenance import seal as sealing
@@ -28,8 +29,7 @@ from trace_store.odb import index_scan
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.index_scan import ids_among
 from trace_store.odb.pack_writer import PackWriter
-from trace_store.oid import hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 BLOBS = st.builds(
     lambda number, size: encode_blob(bytes([number]) * size), st.integers(0, 9), st.integers(1, 80)

@@ -20,16 +20,16 @@ from tests.store.support.histories import (
 )
 from tests.support.files import flip
 from trace_store import Message, Repo
+from trace_store.base.oid import hash_object
 from trace_store.context import snapshots
 from trace_store.context import snapshots as kept_folds
 from trace_store.maintenance.fsck import check_folds, fsck
 from trace_store.maintenance.fsck_objects import ERROR, WARNING, Finding
-from trace_store.maintenance.repair import repair
+from trace_store.maintenance.repair_store import StoreRepair
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit
-from trace_store.oid import hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 
 def test_a_sound_repository(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_kept_folds_are_compared_with_their_histories(tmp_path: Path) -> None:
         first.write_bytes(b"damaged")  # unused
         (found,) = check_folds(store)
         assert (found.code, found.what) == ("kept-fold-differs", f"cache/folds/{last.name}")
-        assert [each.what for each in repair(store).mended] == [found.what]
+        assert [each.what for each in StoreRepair(store).run().mended] == [found.what]
         assert list(check_folds(store)) == []
         assert len(repo.compile()) == 2 * snapshots.WORTH
 

@@ -14,24 +14,26 @@ from hypothesis import strategies as st
 from tests.store.support.histories import append, move, put, reopen
 from tests.support.examples import examples
 from tests.support.files import flip
-from trace_store import Environment, Message, Repo, graph
+from trace_store import Environment, Message, Repo
+from trace_store.base.oid import ObjectId, hash_object
+from trace_store.commit_table import graph
 from trace_store.commit_table.commits import Commits
 from trace_store.commit_table.table import HEADER_BYTES, RECENT_ROWS, ROW_BYTES
 from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.disk.files import Disk
 from trace_store.errors import NotFoundError
-from trace_store.files import Disk
 from trace_store.history.commit import commit as write_commit
-from trace_store.history.commit import new_draft
 from trace_store.history.commit import write as write_draft
+from trace_store.history.draft import Draft
 from trace_store.history.log import LogEntry, entry_of, log
 from trace_store.history.summary import summary
 from trace_store.maintenance.seal import seal
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, parents_of, read_commit
-from trace_store.oid import ObjectId, hash_object
-from trace_store.revision import commits_of, resolve
-from trace_store.store.handle import Store
+from trace_store.store.revision import commits_of, resolve
+from trace_store.store.store import Store
 from trace_store.testing.disks import RecordingDisk
+from trace_store.writer import Writer
 
 Edges = list[list[int]]
 
@@ -145,7 +147,7 @@ def test_walks_are_those_of_the_objects(
 
 
 def commit(store: Store, messages: list[Message], author: str = "ada", message: str = "") -> Any:
-    return write_commit(store, messages, author=author, message=message)
+    return write_commit(Writer(store, author=author), messages, message=message)
 
 
 def harm(path: Path, damage: str, at: int) -> None:
@@ -240,10 +242,10 @@ def test_what_a_log_says_is_what_the_commits_say(tmp_path: Path) -> None:
         commit(store, [Message("assistant", "grüße — 你好 " * 40)])
         commit(store, [Message("user", "short")], message="a message\nof two lines")
         commit(store, [Message("user", "\n  spread \n\n out  ")], author="é" * 30)
-        draft = new_draft(store)
+        draft = Draft(Writer(store, author="ada"))
         draft.annotate([first.addresses[0]], labels=["x" * 90, "y" * 90])
         draft.remove([first.addresses[1]])
-        write_draft(store, draft, author="ada", message="")
+        write_draft(draft)
         commit(store, [Message("user", "long")], message="a long message " * 40)
         many = [e.oid for e in log(store)][:4]
         octopus = Commit(many, "ada", 2**63 + 5, []).encode()

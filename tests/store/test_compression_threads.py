@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
+from trace_store.base.oid import hash_object
 from trace_store.objects.codec import encode
 from trace_store.odb import compression, pack_writer
 from trace_store.odb.compression import BackgroundTasks
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_writer import PackEncoder
-from trace_store.oid import hash_object
 
 LEVEL = 9
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from trace_store.base.oid import ObjectId
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.suites import ObjectStoreSuite, RefStoreSuite
 
 

@@ -29,17 +29,17 @@ from tests.store.support.histories import (
     pack_paths,
     reopen,
 )
+from trace_store.base.ident import FixedClock
+from trace_store.base.oid import ObjectId
 from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.disk.files import Disk
 from trace_store.errors import ClosedError, InvalidInputError, StorageError
-from trace_store.files import Disk
-from trace_store.ident import FixedClock
 from trace_store.journal.file import MAXIMUM_PASSING_BYTES
 from trace_store.journal.frames import EVENT, _frame, encode_void
 from trace_store.journal.tail import KEPT_JOURNALS, MAXIMUM_EVENT_BYTES, JournalEvent
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import FailingDisk
 
 ROOT = Path(__file__).resolve().parents[2]

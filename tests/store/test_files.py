@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trace_store.files import SETTLED_MS, Disk, stamp, unchanged
+from trace_store.disk.files import SETTLED_MS, Disk, stamp, unchanged
 
 DISK = Disk()
 

@@ -23,11 +23,11 @@ from tests.store.support.histories import (
     reopen,
 )
 from tests.support.git import git
+from trace_store.base.oid import ObjectId
 from trace_store.maintenance.seal import seal
-from trace_store.oid import ObjectId
 from trace_store.refs import summary
 from trace_store.refs.reflog import MOVED_BY_GIT
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 

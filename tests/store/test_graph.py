@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from trace_store import graph
-from trace_store.oid import ObjectId, hash_object
+from trace_store.base.oid import ObjectId, hash_object
+from trace_store.commit_table import graph
 
 Graph = dict[ObjectId, list[ObjectId]]
 

@@ -26,13 +26,13 @@ from tests.store.support.histories import (
     reopen,
 )
 from tests.support.examples import examples
+from trace_store.disk.files import CREATE, READ, Disk
+from trace_store.disk.system_calls import SYNC_REPORTS_FAILED_WRITES
 from trace_store.errors import LockedError, StorageError
-from trace_store.files import CREATE, READ, Disk
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.objects.commit import Commit
-from trace_store.store.handle import Store
-from trace_store.system_calls import SYNC_REPORTS_FAILED_WRITES
+from trace_store.store.store import Store
 
 pytestmark = pytest.mark.skipif(
     not SYNC_REPORTS_FAILED_WRITES, reason="writers sync one after another on this system"

@@ -11,7 +11,10 @@ from time import sleep
 import pytest
 
 from tests.store.support.histories import MAIN, append, main_line, new_store, reopen
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.base.oid import hash_object
+from trace_store.disk.files import READ, SETTLED_MS, Disk
+from trace_store.disk.layout import ATTRIBUTES, IGNORED
 from trace_store.errors import (
     AlreadyExistsError,
     ClosedError,
@@ -22,12 +25,9 @@ from trace_store.errors import (
     StorageError,
     UnsupportedFormatError,
 )
-from trace_store.files import READ, SETTLED_MS, Disk
-from trace_store.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.seal import seal
-from trace_store.oid import hash_object
 from trace_store.store.discovery import find
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import FailingDisk, RecordingDisk
 
 NO_ENVIRONMENT = Environment()

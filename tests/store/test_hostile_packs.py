@@ -12,10 +12,11 @@ import pytest
 from tests.store.support.histories import append, main_line, new_store, pack_paths, put, reopen
 from tests.store.test_packs import packs_in, texts, write_packs, write_raw
 from tests.support.files import flip
+from trace_store.base.oid import digest, hash_object
 from trace_store.contracts import Transaction
+from trace_store.disk.files import READ, Disk
+from trace_store.disk.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.errors import CorruptObjectError, CorruptPackError, StorageError
-from trace_store.files import READ, Disk
-from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
@@ -39,8 +40,7 @@ from trace_store.odb.pack import (
 )
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import Packs
-from trace_store.oid import digest, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 HEAD = HEADER.pack(MAGIC, VERSION, 1, 1, 0)
 END = FRAME.pack(0, 0, 0, 0)

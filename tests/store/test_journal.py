@@ -24,8 +24,9 @@ from tests.store.support.histories import (
     new_store,
     reopen,
 )
+from trace_store.base.oid import ObjectId, hash_object
+from trace_store.disk.files import APPEND, Disk
 from trace_store.errors import RefChangedError, StorageError, UnsupportedFormatError
-from trace_store.files import APPEND, Disk
 from trace_store.journal.file import MAXIMUM_ROOM_BYTES
 from trace_store.journal.frames import (
     FIRST_PASSING,
@@ -43,7 +44,6 @@ from trace_store.journal.recovery import is_cut_off
 from trace_store.journal.snapshot import RefMoves
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode
-from trace_store.oid import ObjectId, hash_object
 from trace_store.testing.disks import FailingDisk, RecordingDisk
 
 A, B, C, D = (hash_object(letter) for letter in (b"a", b"b", b"c", b"d"))

@@ -20,12 +20,12 @@ from tests.store.support.histories import (
     new_store,
     reopen,
 )
+from trace_store.base.oid import hash_object
+from trace_store.disk.files import Disk
 from trace_store.errors import ConcurrencyError, InvalidRefNameError, StorageError
-from trace_store.files import Disk
 from trace_store.journal.frames import Frame, Move, encode_begin, encode_transaction
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.oid import hash_object
 
 LOCAL = ("journal", "local", "logs", "tmp", "locks", "index", "cache")
 RECOVERED = "refs/trash/recovered/heads/main"

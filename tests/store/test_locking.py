@@ -17,7 +17,7 @@ from trace_store.maintenance.seal import seal
 HOLDER = """
 import sys, time
 from trace_store.maintenance.lock import {lock}
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 with {lock}(Store.open(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

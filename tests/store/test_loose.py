@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.store.support.histories import codes, new_store, reopen
+from trace_store.base.oid import hash_object
+from trace_store.disk.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.errors import CorruptObjectError, InvalidInputError, StorageError
-from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.objects.codec import encode_blob
 from trace_store.odb.compression import compress
-from trace_store.oid import hash_object
 from trace_store.testing.disks import FailingDisk
 
 SMALL = encode_blob(b"small")

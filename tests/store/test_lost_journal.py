@@ -24,12 +24,12 @@ from tests.store.support.histories import (
     new_store,
     reopen,
 )
+from tests.support.subjects import upkeep
+from trace_store.disk.files import Disk
 from trace_store.errors import ClosedError, ConcurrencyError
-from trace_store.files import Disk
 from trace_store.journal.frames import encode_begin
-from trace_store.maintenance.gc import gc, prune
 from trace_store.maintenance.seal import seal
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 if sys.platform != "win32":
     import fcntl
@@ -289,9 +289,9 @@ def test_what_a_lost_transaction_named_comes_back_from_quarantine(tmp_path: Path
     move(other, OTHER, None)
     seal(other)
     wipe(tmp_path)
-    assert prune(reopen(tmp_path), grace_days=0).taken == 2
+    assert upkeep(reopen(tmp_path)).prune(grace_days=0).taken == 2
     append(store, "after")
-    gc(reopen(tmp_path), grace_days=0)
+    upkeep(reopen(tmp_path)).gc(grace_days=0)
     assert len(main_line(reopen(tmp_path))) == 2
     assert errors(reopen(tmp_path)) == []
 

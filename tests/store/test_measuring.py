@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.importers.support.transcripts import SESSION, Transcript, lively, text
+from trace_store.base.oid import ObjectId
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ObjectNotFoundError
 from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.du import StoreUsage, measure
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import COMMIT, decode, kind_of, links_within
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 
 def check(store: Store, found: StoreUsage) -> None:
@@ -40,7 +41,7 @@ def test_a_session_and_a_copy_of_it(tmp_path: Path) -> None:
     copy = t.data.replace(SESSION.encode(), fork.encode())
     (tmp_path / f"{fork}.jsonl").write_bytes(copy)
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [t.write(tmp_path), str(tmp_path / f"{fork}.jsonl")])
+        import_paths(Writer(store), [t.write(tmp_path), str(tmp_path / f"{fork}.jsonl")])
         before = measure(store)
         check(store, before)
         seal(store)
@@ -63,7 +64,7 @@ def test_a_session_and_a_copy_of_it(tmp_path: Path) -> None:
 
 def test_what_no_ref_leads_to_is_told(tmp_path: Path) -> None:
     with Store.init(str(tmp_path / "project")) as store:
-        import_paths(store, [lively().write(tmp_path)])
+        import_paths(Writer(store), [lively().write(tmp_path)])
         store.objects.write(b"\x92\xa4blob\xc4\x05alone")
         found = measure(store)
         check(store, found)
@@ -79,7 +80,7 @@ def test_an_empty_store(tmp_path: Path) -> None:
 
 def test_a_store_in_memory(tmp_path: Path) -> None:
     store = Store.memory()
-    import_paths(store, [lively().write(tmp_path)])
+    import_paths(Writer(store), [lively().write(tmp_path)])
     found = measure(store)
     check(store, found)
     assert found.disk > found.total.bytes
@@ -107,7 +108,7 @@ def test_branches_and_sessions_are_counted_as_if_each_were_walked_alone(
         lines = data.splitlines(keepends=True)
         path = tmp_path / f"{number:08x}{SESSION[8:]}.jsonl"
         path.write_bytes(b"".join(lines[: chosen.randrange(5, len(lines))]))
-        import_paths(store, [str(path)])
+        import_paths(Writer(store), [str(path)])
     commits = [o for o in store.objects.iterate() if kind_of(store.objects.read(o)) == COMMIT]
     picked = [chosen.choice(sorted(commits)) for _ in range(12)]
     names = [f"refs/heads/at/{n}" for n in range(6)] + [f"refs/tags/at{n}" for n in range(6)]
@@ -145,7 +146,7 @@ def test_branches_and_sessions_are_counted_as_if_each_were_walked_alone(
 
 def test_what_is_not_here_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store.memory()
-    import_paths(store, [lively().write(tmp_path)])
+    import_paths(Writer(store), [lively().write(tmp_path)])
     (tip,) = (oid for _, oid in store.refs.iterate("refs/transcripts/"))
     read, iterate = type(store.objects).read, type(store.objects).iterate
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from trace_store import Repo, Store
-from trace_store.errors import InvalidInputError, StorageError
-from trace_store.files import (
+from trace_store.disk.files import (
     APPEND,
     CREATE,
     PRIVATE,
@@ -23,6 +22,7 @@ from trace_store.files import (
     read_file,
     replace_file,
 )
+from trace_store.errors import InvalidInputError, StorageError
 from trace_store.store.memory_disk import MemoryDisk
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.store.support.histories import append, errors, new_store, pack_paths
 from tests.store.test_packs import texts
 from tests.support.examples import examples
+from trace_store.base.oid import digest, hash_object
 from trace_store.errors import CorruptIndexError, CorruptPackError, StorageError
 from trace_store.maintenance.repack import pack as fold_packs
 from trace_store.maintenance.seal import seal
@@ -24,8 +25,7 @@ from trace_store.odb.pack import FRAME, HEADER, MAGIC, MAXIMUM_PACK_FRAMES, TRAI
 from trace_store.odb.pack_index import build_index
 from trace_store.odb.pack_writer import PackEncoder
 from trace_store.odb.verify import PackVerifier
-from trace_store.oid import digest, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import FailingDisk
 
 

@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 from tests.store.support.histories import append, codes, main_line, new_store, pack_paths, reopen
 from tests.support.examples import examples
 from tests.support.files import flip
+from trace_store.base.oid import digest, hash_object
+from trace_store.disk.files import Disk
+from trace_store.disk.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.errors import (
     CorruptObjectError,
     CorruptPackError,
     FormatError,
     ObjectNotFoundError,
 )
-from trace_store.files import Disk
-from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
@@ -43,8 +44,7 @@ from trace_store.odb.pack import (
 from trace_store.odb.pack_index import BUCKET_OBJECTS, FEW_LOOK_UPS
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import Packs
-from trace_store.oid import digest, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import RecordingDisk
 
 DISK = Disk()

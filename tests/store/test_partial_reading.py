@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
+from trace_store.base.oid import hash_object
+from trace_store.disk.files import Disk
+from trace_store.disk.layout import Layout
 from trace_store.errors import CorruptObjectError
-from trace_store.files import Disk
-from trace_store.layout import Layout
 from trace_store.odb import packs as packs_module
 from trace_store.odb.compression import BLOCK_BYTES, Dictionary, PartialFrame, compress
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import Packs
-from trace_store.oid import hash_object
 
 DISK = Disk()
 LARGE_FRAME_BYTES = 5 * BLOCK_BYTES

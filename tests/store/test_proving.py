@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from tests.store.support.histories import append, new_store, pack_paths
 from tests.support.examples import examples
+from trace_store.base.oid import hash_object
 from trace_store.contracts import Transaction
-from trace_store.files import Disk
-from trace_store.layout import Layout
+from trace_store.disk.files import Disk
+from trace_store.disk.layout import Layout
 from trace_store.maintenance import fsck as pack_checks
 from trace_store.maintenance import pack_proofs
 from trace_store.maintenance.fsck import fsck
@@ -28,8 +29,7 @@ from trace_store.odb.index_scan import has_valid_entries
 from trace_store.odb.pack_index import encode_index
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import pack_names
-from trace_store.oid import hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 DISK = Disk()
 

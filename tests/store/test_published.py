@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.support.histories import MAIN, append, codes, new_store, reopen
+from trace_store.base.oid import ObjectId, hash_object
+from trace_store.disk.files import Disk
+from trace_store.disk.layout import Layout
 from trace_store.errors import ConcurrencyError
-from trace_store.files import Disk
 from trace_store.journal.published import (
     MAXIMUM_CHANGED,
     Published,
@@ -22,9 +24,7 @@ from trace_store.journal.published import (
     save,
     write_table,
 )
-from trace_store.layout import Layout
 from trace_store.maintenance.seal import seal
-from trace_store.oid import ObjectId, hash_object
 from trace_store.testing.disks import FailingDisk, RecordingDisk
 
 SEALED = Sealed({b"l" * 16: ((1, 3),)})

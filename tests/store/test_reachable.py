@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from tests.bundles.support.graphs import Growing, store_in
 from tests.support.examples import examples
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob, links
 from trace_store.objects.commit import Commit
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.reachable import links_first_parents, reachable, reachable_ids
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 ABSENT = ObjectId(bytes(range(32)))
 

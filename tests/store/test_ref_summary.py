@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from tests.growth.support.stores import QuickDisk
 from tests.store.support.histories import MAIN, append, move, new_store, reopen
+from tests.support.subjects import upkeep
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.errors import ConcurrencyError, RewoundError, StorageError
-from trace_store.maintenance.adopt import adopt
 from trace_store.maintenance.seal import seal
-from trace_store.oid import ObjectId, hash_object
 from trace_store.refs import summary
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.resolution import is_unexplained
 from trace_store.refs.summary import RefStatus, change_stamp
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import RecordingDisk
 
 NAMES = [MAIN, *(f"refs/heads/sessions/a/{n}" for n in range(4)), "refs/heads/x", "refs/tags/v1"]
@@ -163,7 +163,7 @@ def insist(store: Store, act: Callable[[], object]) -> None:
     try:
         act()
     except RewoundError:
-        adopt(store)
+        upkeep(store).adopt()
         act()
 
 

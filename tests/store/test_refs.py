@@ -21,15 +21,15 @@ from tests.store.support.histories import (
     reopen,
 )
 from tests.support.examples import examples
+from trace_store.base.ident import FixedClock
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import RefEdit, Transaction
+from trace_store.contracts.ref_names import check_ref_name, is_ref_name
+from trace_store.disk.files import Disk
 from trace_store.errors import FormatError, InvalidRefNameError, StorageError
-from trace_store.files import Disk
-from trace_store.ident import FixedClock
 from trace_store.journal.snapshot import RefFold
 from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import Commit
-from trace_store.oid import ObjectId, hash_object
-from trace_store.ref_names import check_ref_name, is_ref_name
 from trace_store.refs.head import Head
 from trace_store.refs.reflog import (
     ReflogEntry,
@@ -39,7 +39,7 @@ from trace_store.refs.reflog import (
     read_backwards,
 )
 from trace_store.refs.resolution import Lineage, resolve
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import RecordingDisk
 
 # A small history: 0 ← 1 ← 2, and 1 ← 3.
@@ -91,14 +91,18 @@ class TestDivergence:
         (tmp_path / ".trace/refs/heads/main" / str(other)).touch()
         seal(store)
         append(store, "known from here on")
-        monkeypatch.setattr("trace_store.graph.maximal", lambda *_: pytest.fail("walked"))
+        monkeypatch.setattr(
+            "trace_store.commit_table.graph.maximal", lambda *_: pytest.fail("walked")
+        )
         for number in range(3):
             tip = append(store, f"more {number}")
             assert store.refs.tips(MAIN) == (tip, other)
         monkeypatch.undo()
         with reopen(tmp_path) as again:
             tip = [append(again, f"elsewhere {number}") for number in range(3)][-1]
-        monkeypatch.setattr("trace_store.graph.maximal", lambda *_: pytest.fail("walked"))
+        monkeypatch.setattr(
+            "trace_store.commit_table.graph.maximal", lambda *_: pytest.fail("walked")
+        )
         assert store.refs.tips(MAIN) == (tip, other)
 
     def test_a_line_that_took_in_the_other_is_no_longer_apart(self, tmp_path: Path) -> None:

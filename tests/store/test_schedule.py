@@ -8,13 +8,13 @@ import pytest
 
 from tests.store.support.histories import append, main_line, reopen
 from trace_store import maintenance
+from trace_store.base.ident import Clock
 from trace_store.errors import LockedError, StorageError
-from trace_store.ident import Clock
 from trace_store.maintenance.lock import OperationLock
 from trace_store.maintenance.schedule import RETRY_MS, SealSchedule, seal_if_due_by_age
 from trace_store.maintenance.seal import seal
 from trace_store.store import unsealed
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.store.unsealed import INTERVAL_MS
 
 

@@ -26,14 +26,14 @@ from tests.store.support.histories import (
     reopen,
 )
 from tests.support.files import flip
+from trace_store.base.oid import ObjectId, hash_object
+from trace_store.disk.files import Disk
 from trace_store.errors import ConcurrencyError, LockedError, StorageError
-from trace_store.files import Disk
 from trace_store.journal.frames import Frame, Move, encode_transaction
 from trace_store.maintenance import seal as sealing
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import FailingDisk
 
 TAG = "refs/tags/v1"

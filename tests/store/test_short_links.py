@@ -14,8 +14,9 @@ from tests.format.support import independent_reader as independent
 from tests.store.test_packs import packs_in, write_packs
 from tests.support.examples import examples
 from tests.support.files import flip
+from trace_store.base.oid import hash_object
+from trace_store.disk.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.errors import CorruptObjectError
-from trace_store.layout import MAXIMUM_OBJECT_BYTES, Layout
 from trace_store.objects.codec import encode_blob
 from trace_store.odb import compression, pack_writer
 from trace_store.odb.compression import lines_in_common
@@ -24,7 +25,6 @@ from trace_store.odb.ingest import pack_of
 from trace_store.odb.pack import SHORT_LINKS, Pack, walk_objects
 from trace_store.odb.pack_index import build_index
 from trace_store.odb.pack_writer import PackWriter
-from trace_store.oid import hash_object
 
 PIECES = st.one_of(
     st.binary(max_size=40),

@@ -8,6 +8,7 @@ import pytest
 
 from tests.store.support.histories import new_store, reopen
 from trace_store import Repo
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import Transaction
 from trace_store.errors import CorruptObjectError, InvalidInputError, PurgedError
 from trace_store.maintenance.fsck import fsck
@@ -23,8 +24,7 @@ from trace_store.odb.tombstones import (
     file_name,
     oid_of,
 )
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.disks import RecordingDisk
 
 DATA = encode_blob(b"the secret of the house")

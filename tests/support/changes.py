@@ -11,6 +11,7 @@ from trace_store import Message, Repo, Text, ToolCall, ToolResult
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError
 from trace_store.history import commit
 from trace_store.history.draft import Draft
+from trace_store.writer import Writer
 
 number = st.integers(0, 30)
 numbers = st.lists(number, min_size=1, max_size=3)
@@ -104,12 +105,12 @@ def draft_of(draft: Draft, change: tuple[Any, ...], known: list[Any]) -> None:
 
 def write_changes(repo: Repo, changed: list[tuple[Any, ...]], known: list[Any]) -> bool:
     """Commit these changes if possible, record added messages, and return success."""
-    draft = commit.new_draft(repo.store)
+    draft = Draft(Writer(repo.store, author="ada"))
     before = len(known)
     try:
         for change in changed:
             draft_of(draft, change, known)
-        result = commit.write(repo.store, draft, author="ada")
+        result = commit.write(draft)
     except (InvalidInputError, NotFoundError, FormatError):
         del known[before:]
         return False

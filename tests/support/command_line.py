@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
 
 
 class Outcome(NamedTuple):

@@ -119,9 +119,9 @@ def checkpoint(repo: Repo, line: Line) -> None:
 
 def fork(repo: Repo, line: Line) -> None:
     name = name_of(line)
-    repo.branches.fork(f"{name}-fork", ref=name)
+    repo.forks.create(f"{name}-fork", ref=name)
     repo.line(f"{name}-fork").append("user", "another way")
-    compared = repo.branches.fork.compare(name, f"{name}-fork")
+    compared = repo.forks.compare(name, f"{name}-fork")
     assert compared.left != compared.right
 
 
@@ -166,12 +166,12 @@ ON_A_BRANCH: dict[str, Callable[[Repo, Line], Any]] = {
     "blame": lambda _, line: list(line.blame()),
     "compile": lambda _, line: line.compile(),
     "show": lambda _, line: line.get("HEAD"),
-    "view": lambda repo, line: repo.transcripts.read(name_of(line)),
-    "export": lambda repo, line: repo.transcripts.export(name_of(line)),
-    "repair": lambda repo, line: repo.transcripts.repair(name_of(line)),
+    "view": lambda repo, line: repo.sessions.read(name_of(line)),
+    "export": lambda repo, line: repo.sessions.export(name_of(line)),
+    "repair": lambda repo, line: repo.sessions.repair(name_of(line)),
     "whohas": lambda repo, _: repo.branches.whohas("and then? 0"),
     "search": lambda repo, line: repo.search("then", session=name_of(line)),
-    "sessions": lambda repo, _: repo.transcripts.list(),
+    "sessions": lambda repo, _: repo.sessions.list(),
     "bisect": lambda repo, line: repo.branches.bisect(lambda it: len(it) < 3, name_of(line)),
     "branch": lambda repo, line: repo.branches.containing(line.resolve("HEAD")),
     "tag": lambda repo, line: repo.tags.create(f"{name_of(line)}-1", line.resolve("HEAD")),

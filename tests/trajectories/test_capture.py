@@ -34,7 +34,8 @@ confidence: 0.9
 
 def read(block: Block) -> Any:
     try:
-        return read_block(block)
+        (found,) = read_block(block)
+        return found
     except errors.InvalidInputError as error:
         return str(error)
 
@@ -202,3 +203,68 @@ def test_a_stream_is_recorded_and_passed_on(ok: Trace, trace: Trace) -> None:
     )  # only decisions have numbers
     assert "bo: clocks differ" in ok("tr", "show").text
     assert trace("tr", "feed", "--strict", stdin=b"[[RETROSPECTIVE]]").code == 7
+
+
+DECISION = '[[TRAJECTORY:decision]] {"question": "Q", "chosen": "C"} [[/TRAJECTORY]]'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Write such a block:\n\n```\n{DECISION}\n```\n\nThen go on.",
+        f"  ~~~text\n{DECISION}\n```\n{DECISION}\n  ~~~",
+        f"The form is `{DECISION}`, on one line.",
+        f"The form is ``a ` {DECISION}``.",
+        "> [[TRAJECTORY:decision]]\n> question: q\n> chosen: c\n> [[/TRAJECTORY]]",
+        f"> > {DECISION}",
+        f"> ```\n> {DECISION}\n> ```",
+    ],
+)
+def test_examples_are_text(text: str) -> None:
+    assert list(blocks_in(text)) == []
+    assert len(list(blocks_in(f"{text}\n\n{DECISION}"))) == 1
+    reader = BlockReader()
+    assert [block for each in text for block in reader.feed(each)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"`code` and {DECISION}",
+        f"```\ncode\n```\n{DECISION}",
+        f"A quote:\n> text\n\n{DECISION}",
+        '[[TRAJECTORY:decision]]\n```json\n{"chosen": "C"}\n```\n[[/TRAJECTORY]]',
+    ],
+)
+def test_blocks_after_code_and_quotes_are_no_examples(text: str) -> None:
+    (block,) = blocks_in(text)
+    assert read(block)["content"] == "C"
+
+
+def test_the_body_of_an_event_names_its_type() -> None:
+    body = (
+        '{"type": "decision", "content": "PostgreSQL, not SQLite", "significance": "high", '
+        '"alternatives": ["MySQL"], "reasoning": "JSONB"}'
+    )
+    assert read(Block(1, "event", body)) == {
+        "type": "decision",
+        "content": "PostgreSQL, not SQLite",
+        "significance": "high",
+        "alternatives": [{"option": "MySQL"}],
+        "reasoning": "JSONB",
+    }
+    assert read(Block(1, "event", "type: finding\ncontent: it rains"))["type"] == "finding"
+    assert "cannot record the type" in read(Block(1, "event", '{"type": "completed"}'))
+
+
+def test_decisions_of_a_retrospective_are_recorded_once(repo: Repo) -> None:
+    decisions = [{"question": "Q", "chosen": "C", "alternatives": ["A"], "reasoning": "R"}]
+    body = json.dumps({"summary": "done", "decisions": decisions})
+    first, last = read_block(Block(1, "retrospective", body))
+    assert (first["type"], first["content"], last["type"]) == ("decision", "C", "retrospective")
+    tr = repo.trajectories
+    tr.start("Sign in")
+    tr.decide("Q", "C")
+    more = [*decisions, {"question": "Q2", "chosen": "C2"}]
+    tr.complete({"summary": "done", "decisions": more})
+    assert [each.content for each in tr.read().decisions] == ["C", "C2"]

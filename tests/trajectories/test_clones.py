@@ -53,3 +53,23 @@ def test_both_histories_are_one_trajectory(
     save(ours)
     git(theirs, "pull", "-q", "--no-rebase", "../ours", "main")
     assert at(theirs, "tr", "show", "traj_") == at(ours, "tr", "show", "traj_")
+
+
+def test_a_bundle_of_a_trajectory_has_no_text_of_its_sessions(
+    at: Callable[..., str], tmp_path: Path
+) -> None:
+    ours = tmp_path / "ours"
+    ours.mkdir()
+    at(ours, "init", "-q")
+    at(ours, "commit", "-q", "--user", "What was said")
+    id_ = at(ours, "tr", "start", "Sign in", "--agent", "lead").split()[0]
+    at(ours, "tr", "decision", "How?|so", "--agent", "lead")
+    for name, words in (("alone", ()), ("whole", ("--with-sessions",))):
+        at(ours, "bundle", "create", f"{name}.bundle", f"trajectories/{id_}", *words)
+        theirs = tmp_path / name
+        theirs.mkdir()
+        at(theirs, "init", "-q")
+        at(theirs, "bundle", "import", str(ours / f"{name}.bundle"))
+        assert "How? → so" in at(theirs, "tr", "show", "--events")
+        assert ("heads/main" in at(theirs, "for-each-ref")) == (name == "whole")
+        at(theirs, "fsck")

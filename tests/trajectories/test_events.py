@@ -18,7 +18,6 @@ from trace_store.errors import (
     StateError,
 )
 from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.gc import gc
 from trace_store.trajectories.events import Alternative, Task
 from trace_store.trajectories.recording import Recorded
 from trace_store.trajectories.state import Agent
@@ -281,7 +280,7 @@ def test_gc_keeps_a_trajectory_and_the_session_that_it_links(repo: Repo) -> None
     repo.branches.delete("session")
     repo.trash.empty()
     repo.seal()
-    gc(repo.store, grace_days=0)
+    repo.maintenance.gc(grace_days=0)
     assert made.session is not None
     assert repo.get(made.session) is not None
     assert tr.read(tr.find().id).decisions == [made]

@@ -153,3 +153,16 @@ def test_a_pull_request_has_what_a_branch_lacks(
     outcome = trace("tr", "export", "-f", "pr", "--since=--all")
     assert outcome.code not in (0, 1, 70)
     assert "git knows no commit" in outcome.err
+
+
+def test_a_mirror_holds_the_decisions_as_files(ok: Run, tmp_path: Path) -> None:
+    first = ok("tr", "start", "Sign in", "--agent", "lead").text.split()[0]
+    ok("tr", "decision", "Which token?|JWT", "--agent", "lead", "--trajectory", first)
+    ok("tr", "start", "Nothing decided", "--agent", "lead")
+    folder = tmp_path / "docs" / "decisions"
+    assert ok("tr", "mirror", str(folder)).text.endswith(f"{first}.md: written\n")
+    assert "Which token?" in (folder / f"{first}.md").read_text("utf-8")
+    assert json.loads(ok("tr", "mirror", str(folder), "--json").text)["action"] == "unchanged"
+    ok("tr", "amend", "d1", "--reasoning", "No store", "--agent", "lead", "--trajectory", first)
+    assert ok("tr", "mirror", str(folder)).text.endswith(": written\n")
+    assert [path.name for path in folder.iterdir()] == [f"{first}.md"]

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.trajectories.support.project import Project
-from trace_cli.porcelain import trajectory_git
 from trace_store import errors
 from trace_store.trajectories import git_hooks
 from trace_store.trajectories.git import Git
@@ -83,6 +82,7 @@ def test_a_hook_leaves_the_work_tree_clean(project: Project) -> None:
 def test_damaged_lines_that_wait_are_left_out(project: Project) -> None:
     id_ = project.start("Sign in")
     commit = project.commit("change", app_py="2\n")
+    assert project.linked() == [commit]
     path = project.folder / ".trace" / "local" / "waiting" / id_
     line = path.read_text(encoding="utf-8")
     wrong = ["{", "[]", "1", line.replace('"session": ""', '"session": "zz"'), '{"data": 1}', "\0"]
@@ -231,29 +231,13 @@ def test_the_hooks_command_never_fails(project: Project, hook: str, stdin: bytes
     assert (outcome.out, outcome.err) == (b"", "")
 
 
-def test_a_lock_that_stays_does_not_hold_up_a_commit(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A writer of events does not hold up a hook; another hook that hangs does for a while."""
+def test_a_writer_does_not_hold_up_a_commit(project: Project) -> None:
     id_ = project.start("Sign in")
-    monkeypatch.setattr(trajectory_git, "HOOK_SECONDS", 0.3)
     with project.repo() as holder:
         holder.store.journal.lock()
-        first = project.commit("first", app_py="1\n")
+        commit = project.commit("first", app_py="1\n")
         holder.store.journal.unlock()
-        disk, folder = holder.store.disk, holder.store.layout.waiting_dir
-        file = disk.open(f"{folder}/{id_}")
-        assert file is not None
-        disk.lock(file)
-        project.write("app.py", "2\n")
-        project.git("-c", f"core.hooksPath={os.devnull}", "commit", "-qam", "second")
-        outcome = project.trace("trajectory", "hook", "run", "post-commit")
-        disk.close(file)
-    assert (outcome.out, outcome.err) == (b"", "")
-    assert project.linked() == [first]
-    monkeypatch.undo()
-    project.trace("trajectory", "hook", "run", "post-commit")
-    assert project.linked() == [first, project.head]
+    assert project.linked(id_) == [commit]
 
 
 def test_other_hooks_are_called_and_restored_unchanged(tmp_path: Path) -> None:
@@ -397,3 +381,31 @@ def test_an_earlier_hook_is_restored_even_if_ours_is_missing(project: Project) -
     assert (folder / "post-commit").read_text("utf-8") == "#!/bin/sh\n# first\n"
     with pytest.raises(errors.StateError, match="not in a git repository"):
         git_hooks.uninstall_hooks(Git("/"))
+
+
+def test_a_relative_path_of_hooks_starts_at_the_top(project: Project) -> None:
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.git("config", "core.hooksPath", "tools/hooks")
+    (project.folder / "src").mkdir()
+    changes = git_hooks.install_hooks(Git(str(project.folder / "src")), ["trace"])
+    assert {Path(change.path).parent for change in changes} == {project.folder / "tools" / "hooks"}
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    assert not (project.folder / "tools" / "hooks").exists()
+
+
+@pytest.mark.parametrize("suffix", [".legacy", ".old"])
+def test_status_tells_which_program_moved_a_hook(project: Project, suffix: str) -> None:
+    folder = project.folder / ".git" / "hooks"
+    moved = folder / f"post-commit{suffix}"
+    (folder / "post-commit").rename(moved)
+    program(folder / "post-commit", "#!/bin/sh\n# of another program\n")
+    (folder / "post-rewrite").chmod(0o644)
+    found = [json.loads(line) for line in project.trace("tr", "hook", "status", "--json").lines]
+    assert [(Path(each["path"]).name, each["state"]) for each in found] == [
+        ("post-commit", "moved"),
+        ("post-rewrite", "off"),
+        ("prepare-commit-msg", "missing"),
+    ]
+    assert found[0]["moved"] == str(moved)
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    assert set(hooks_of(folder)) == {"post-commit"}

@@ -13,6 +13,7 @@ from trace_store import Repo, errors
 from trace_store.trajectories.event_search import FoundEvent
 from trace_store.trajectories.events import NewEvent
 from trace_store.trajectories.recording import Recorder
+from trace_store.writer import Writer
 
 
 def contents(found: Sequence[FoundEvent]) -> list[str]:
@@ -118,7 +119,7 @@ def test_both_tips_of_a_trajectory_are_found(at: Callable[..., str], tmp_path: P
 
 def test_search_reads_only_what_it_shows(repo: Repo) -> None:
     """One more trajectory costs only the reading of its ref."""
-    recorder = Recorder(repo.store)
+    recorder = Recorder(Writer(repo.store))
     costs = []
     for count in (20, 100):
         for number in range(count):
@@ -129,3 +130,21 @@ def test_search_reads_only_what_it_shows(repo: Repo) -> None:
         repo.trajectories.search("memory")
         costs.append(calls_of(lambda: repo.trajectories.search("memory", limit=3)).total())
     assert costs[1] - costs[0] <= 3 * 100, costs
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Where is the cache?", "caching"),
+        ("Which retries?", "retry"),
+        ("Why migrate?", "migration"),
+    ],
+)
+def test_similar_decisions_have_other_forms_of_the_words(
+    repo: Repo, question: str, asked: str
+) -> None:
+    repo.trajectories.start("Sign in")
+    repo.trajectories.decide(question, "so")
+    repo.trajectories.decide("Something else?", "no")
+    (found,) = repo.trajectories.similar(asked)
+    assert found.event.question == question

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trace_store import Message, Reasoning, Repo, Text, ToolCall
-from trace_store.oid import hash_object
+from trace_store.base.oid import hash_object
 from trace_store.trajectories.reading import Chapter
 
 

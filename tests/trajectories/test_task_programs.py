@@ -203,3 +203,54 @@ def test_how_issues_end(
 def test_gh_is_missing(opening: Opening) -> None:
     with pytest.raises(errors.TaskUnreachableError, match="not installed"):
         opening(PATH="").trajectories.tasks.look_up(AN_ISSUE)
+
+
+def exported(folder: Path, *rows: dict[str, str]) -> None:
+    (folder / ".beads").mkdir(exist_ok=True)
+    lines = [json.dumps({"title": "Count emoji", **row}) for row in rows]
+    (folder / ".beads" / "issues.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("state", ["tombstone", "deleted"])
+@pytest.mark.parametrize("is_active", [True, False])
+def test_a_deleted_task_ends_and_reopens_nothing(
+    opening: Opening, tmp_path: Path, state: str, is_active: bool
+) -> None:
+    repo = opening(PATH="/nowhere")
+    tr = repo.trajectories
+    exported(tmp_path / "project", {"id": "bd-a1", "status": "open"})
+    tr.start("Count emoji", task=tr.tasks.look_up(Task("", system="beads", id="bd-a1")).as_task())
+    if not is_active:
+        exported(tmp_path / "project", {"id": "bd-a1", "status": "closed"})
+        tr.tasks.sync(apply=True)
+    exported(tmp_path / "project", {"id": "bd-a1", "status": state})
+    (followed,) = tr.tasks.sync(apply=True)
+    assert (followed.now and followed.now.state, followed.action) == ("deleted", "amended")
+    assert tr.list()[0].is_active == is_active
+
+
+def test_an_export_with_conflict_markers_is_refused(opening: Opening, tmp_path: Path) -> None:
+    tr = opening(PATH="/nowhere").trajectories
+    tr.start("Count emoji", task=Task("Count emoji", system="beads", id="bd-a1", state="open"))
+    exported(tmp_path / "project", {"id": "bd-a1", "status": "closed"})
+    path = tmp_path / "project" / ".beads" / "issues.jsonl"
+    row = path.read_text("utf-8")
+    path.write_text(f"<<<<<<< HEAD\n{row}=======\n{row}>>>>>>> other\n", encoding="utf-8")
+    (followed,) = tr.tasks.sync(apply=True)
+    assert "conflict markers" in str(followed.problem)
+    assert tr.list()[0].is_active
+
+
+def test_a_task_in_progress_gets_a_trajectory(opening: Opening, tmp_path: Path) -> None:
+    tr = opening(PATH="/nowhere").trajectories
+    exported(
+        tmp_path / "project",
+        {"id": "bd-a1", "status": "in_progress"},
+        {"id": "bd-a2", "status": "open"},
+    )
+    (planned,) = tr.tasks.sync()
+    assert (planned.action, planned.applied, tr.list()) == ("started", False, [])
+    (followed,) = tr.tasks.sync(apply=True)
+    assert followed.applied
+    assert [each.id for each in tr.list(task="bd-a1")] == [followed.state.id]
+    assert [each.action for each in tr.tasks.sync(apply=True)] == [""]

@@ -42,7 +42,19 @@ def test_an_id_names_its_system(opening: Opening, text: str, system: str, id: st
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Refactor", "sign-in", "utf-8", "#0", "a b", "ENG-456 now", "https://x.example/ENG-1"],
+    [
+        *(
+            "",
+            "Refactor",
+            "sign-in",
+            "utf-8",
+            "#0",
+            "a b",
+            "ENG-456 now",
+            "https://x.example/ENG-1",
+        ),
+        *("UTF-8", "ISO-8601", "SHA-256", "RFC-2119"),
+    ],
 )
 def test_a_title_names_no_task(opening: Opening, text: str) -> None:
     assert opening().trajectories.tasks.named(text) is None
@@ -97,7 +109,19 @@ def test_a_branch_names_its_task(
     assert tasks.of_branch() == Task(words, system=system, id=id)
 
 
-@pytest.mark.parametrize("name", ["main", "release-2", "v1.2", "python-3-12", "fix/sign-in"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "main",
+        "release-2",
+        "v1.2",
+        "python-3-12",
+        "fix/sign-in",
+        "2026-11-28-notes",
+        "a/UTF-8",
+        "fix-ISO-8601",
+    ],
+)
 def test_most_branches_name_no_task(opening: Opening, tmp_path: Path, name: str) -> None:
     tasks = opening().trajectories.tasks
     assert tasks.of_branch() is None

@@ -24,7 +24,7 @@ from trace_store.errors import AlreadyExistsError, InvalidInputError
 from trace_store.exporters.html.markup import ALLOWED
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Reasoning, Text
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.trajectories.events import Task
 from trace_store.trajectories.exports import FORMS, export
 from trace_store.trajectories.views.pull_request import MAXIMUM_CHARACTERS
@@ -33,7 +33,11 @@ TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
 def text(repo: Repo, form: str, id: str, *, thinking: bool = False) -> str:
-    return repo.trajectories.exports.export(form, id, thinking=thinking).to_bytes().decode()
+    return (
+        repo.trajectories.exports.export(form, id, thinking=thinking, sessions=True)
+        .to_bytes()
+        .decode()
+    )
 
 
 def checked(html: str) -> Page:
@@ -113,7 +117,7 @@ def test_thinking_is_shown_only_if_wanted(repo: Repo, tmp_path: Path) -> None:
     assert "thinking: A second thought." in shown
     assert "Better thought." in shown
     assert "I am done." in text(repo, "markdown", other)
-    folder = repo.trajectories.exports.save_folder(tmp_path / "f", other)
+    folder = repo.trajectories.exports.save_folder(tmp_path / "f", other, sessions=True)
     assert not any("thought." in Path(folder.path, each).read_text() for each in folder.files)
 
 
@@ -141,7 +145,7 @@ def test_recorded_text_stays_text(repo: Repo) -> None:
         tr.record("finding", attack, trajectory=id)
         tr.record("linked", commit="ab`c<", subject=attack, files=[attack], trajectory=id)
         tr.reflect(attack, approach=attack, challenges=[attack], trajectory=id)
-        view = tr.exports.view(id)
+        view = tr.exports.view(id, sessions=True)
         for form in FORMS:
             check_text(form, export(view, form).to_bytes().decode())
 
@@ -175,7 +179,7 @@ def test_secrets_never_leave(form: str) -> None:
 
 def test_the_text_of_a_pull_request_leaves_out_what_is_merged(repo: Repo) -> None:
     id = record_everything(repo)
-    view = repo.trajectories.exports.view(id)
+    view = repo.trajectories.exports.view(id, sessions=True)
     shown = export(view, "pr", {COMMITS[1]}).to_bytes().decode()
     assert "Pass the time as an argument" in shown
     assert "How do sessions end?" not in shown
@@ -205,7 +209,7 @@ def test_the_text_of_a_pull_request_is_never_too_long(repo: Repo) -> None:
 
 def test_a_bundle_has_each_once_with_contents(repo: Repo) -> None:
     ids = [record_everything(repo), repo.trajectories.start("A | B").id]
-    shown = repo.trajectories.exports.bundle([*ids, ids[0][:12]]).to_bytes().decode()
+    shown = repo.trajectories.exports.bundle([*ids, ids[0][:12]], sessions=True).to_bytes().decode()
     assert shown.startswith(
         "# 2 trajectories\n\n1. [Sign people in with tokens](#t1), completed\n2. [A &#124; B](#t2)"
     )
@@ -218,7 +222,7 @@ def test_a_bundle_has_each_once_with_contents(repo: Repo) -> None:
 def test_a_folder_has_chapters_and_raw_data(repo: Repo, tmp_path: Path) -> None:
     id, exports = record_everything(repo), repo.trajectories.exports
     folder = tmp_path / "deep" / "why"
-    made = exports.save_folder(folder, id)
+    made = exports.save_folder(folder, id, sessions=True)
     assert {each.replace("\\", "/") for each in made.files} - {"trajectory.json"} == {
         *("README.md", "chapters/01-start.md", "chapters/02-tests.md"),
         "artifacts/0007-tool-result.json",
@@ -228,9 +232,9 @@ def test_a_folder_has_chapters_and_raw_data(repo: Repo, tmp_path: Path) -> None:
     (folder / "README.md").unlink()
     before = sorted(folder.rglob("*"))
     with pytest.raises(AlreadyExistsError):
-        exports.save_folder(folder, id)
+        exports.save_folder(folder, id, sessions=True)
     assert sorted(folder.rglob("*")) == before
-    exports.save_folder(folder, id, overwrite=True)
+    exports.save_folder(folder, id, sessions=True, overwrite=True)
     assert (folder / "README.md").exists()
 
 

@@ -3,14 +3,15 @@
 Invariant: a bundle carries refs, so every selector must match at least one. A ref includes the refs below it. A
 session branch includes the session's source files.
 
-Invariant: the store is sealed first. The same refs always give the same bytes.
+Invariant: the same refs always give the same bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from trace_store.base.oid import OID_BYTES, ObjectId
 from trace_store.bundles.format import (
     TOMBSTONES,
     BundledRef,
@@ -19,6 +20,8 @@ from trace_store.bundles.format import (
     BundleWriter,
     Write,
 )
+from trace_store.commit_table.graph import ancestors
+from trace_store.contracts.ref_names import BRANCHES, FILES, SESSIONS, TRAJECTORIES, TRASH
 from trace_store.errors import (
     AmbiguousRevisionError,
     InvalidInputError,
@@ -28,18 +31,12 @@ from trace_store.errors import (
     StateError,
     UnbornBranchError,
 )
-from trace_store.files import Disk
-from trace_store.graph import ancestors
-from trace_store.maintenance.seal import seal
-from trace_store.new_file import NewFile
-from trace_store.objects.commit import parents_of
+from trace_store.objects.commit import parents_of, read_commit
 from trace_store.odb.pack_writer import SHARED_BYTES, PackEncoder
 from trace_store.odb.reachable import reachable, reachable_ids
 from trace_store.odb.tombstones import Tombstone, file_name, oid_of
-from trace_store.oid import OID_BYTES, ObjectId
-from trace_store.ref_names import BRANCHES, FILES, TRASH
-from trace_store.revision import SESSIONS, ref_of, resolve, resolve_commit
-from trace_store.store.handle import Store
+from trace_store.store.revision import ref_of, resolve, resolve_commit
+from trace_store.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +59,7 @@ def select_refs(
     everything: bool = False,
     trash: bool = False,
     since: Iterable[str] = (),
+    sessions: bool = False,
 ) -> Selection:
     """Resolve selectors to the refs to bundle.
 
@@ -72,6 +70,7 @@ def select_refs(
         everything: select every ref outside the trash.
         trash: with `everything`, select the trash as well.
         since: commits whose history is left out.
+        sessions: also select the branches with the sessions that selected trajectories mention.
 
     Raises:
         RefNotFoundError: a selector matches nothing.
@@ -97,8 +96,31 @@ def select_refs(
         names.update(_match_refs(store, list(every), (right or "HEAD") if dots else word))
     if not names:
         raise StateError("no ref to bundle")
+    if sessions:
+        names.update(_with_files(list(every), _mentioned_branches(store, every, names)))
     refs = tuple(BundledRef(name, every[name]) for name in sorted(names))
     return Selection(refs, tuple(resolve_commit(store, word) for word in hidden))
+
+
+def _mentioned_branches(
+    store: Store, every: Mapping[str, Sequence[ObjectId]], names: Iterable[str]
+) -> list[str]:
+    """Return the branches with the commits that events of trajectories mention as their sessions."""
+    read = store.objects.read
+    mentioned: set[str] = set()
+    for name in names:
+        if name.startswith(TRAJECTORIES):
+            for oid in ancestors(every[name], lambda oid: parents_of(read(oid))):
+                for relation, target in read_commit(oid, read).links:
+                    if relation == "session":
+                        mentioned.add(str(target))
+    found: list[str] = []
+    for name, tips in every.items():
+        if name.startswith(BRANCHES) and mentioned:
+            history = ancestors(tips, lambda oid: parents_of(read(oid)))
+            if not mentioned.isdisjoint(map(str, history)):
+                found.append(name)
+    return found
 
 
 def _match_refs(store: Store, every: list[str], word: str) -> list[str]:
@@ -159,8 +181,6 @@ def _with_files(every: list[str], names: list[str]) -> list[str]:
     return matched
 
 
-DEFAULT_LEVEL = 9
-
 Progress = Callable[[int, int], None]
 """Receives the number of objects written or read so far, and the total."""
 
@@ -181,6 +201,8 @@ class BundleReport:
         secrets: number of secrets in it; None if it was not searched for any.
     """
 
+    JSON = "objects=object_count packs=pack_count head?"
+
     refs: tuple[BundledRef, ...]
     prerequisites: tuple[ObjectId, ...]
     object_count: int
@@ -190,51 +212,12 @@ class BundleReport:
     secrets: int | None = None
 
 
-def create_bundle(
-    store: Store,
-    target: str | Write,
-    words: Sequence[str] = (),
-    *,
-    everything: bool = False,
-    trash: bool = False,
-    since: Iterable[str] = (),
-    overwrite: bool = False,
-    level: int = DEFAULT_LEVEL,
-    progress: Progress | None = None,
-    look: Scan | None = None,
-) -> BundleReport:
-    """Write a bundle and return its report.
-
-    Args:
-        store: the source repository; it is sealed first.
-        target: a file path, or a function that receives bytes.
-        words: selectors as in `select_refs`. Default: the current branch.
-        everything: select every ref outside the trash.
-        trash: with `everything`, select the trash as well.
-        since: commits whose history the receiver already has.
-        overwrite: replace an existing file.
-        level: zstd compression level, 1 to 19.
-        progress: receives the progress.
-        look: receives the bytes of each object.
+def contents(store: Store, selection: Selection) -> tuple[BundleHeader, bytes]:
+    """Return the header and the concatenated object ids.
 
     Raises:
-        The errors of `select_refs`, and
         ObjectNotFoundError: a reachable object is missing.
-        AlreadyExistsError: the file exists.
-        StorageError: the file cannot be written; no partial file remains.
     """
-    seal(store)
-    selection = select_refs(store, words, everything=everything, trash=trash, since=since)
-    header, oids = _contents(store, selection)
-    if not isinstance(target, str):
-        return _write(store, target, header, oids, level, progress, look)
-    disk = store.disk if store.local else Disk()
-    with NewFile(disk, target, overwrite=overwrite) as file:
-        return _write(store, file.write, header, oids, level, progress, look)
-
-
-def _contents(store: Store, selection: Selection) -> tuple[BundleHeader, bytes]:
-    """Return the header and the concatenated object ids."""
     read = store.objects.read
     starts: list[ObjectId] = []
     for ref in selection.refs:
@@ -303,23 +286,23 @@ class _Boundary:
         return True
 
 
-def _write(
+def write_bundle(
     store: Store,
     write: Write,
     header: BundleHeader,
     oids: bytes,
     level: int,
     progress: Progress | None,
-    look: Scan | None,
+    look: Scan,
 ) -> BundleReport:
+    """Write a bundle, show `look` the bytes of each object, and return the report."""
     writer = BundleWriter(write, header)
     encoder = PackEncoder(writer.begin, level=level, shared_bytes=SHARED_BYTES)
     for at in range(0, len(oids), OID_BYTES):
         oid = oids[at : at + OID_BYTES]
         data = store.objects.read(oid)
         encoder.add(oid, data)
-        if look is not None:
-            look(data)
+        look(data)
         if progress is not None:
             progress(at // OID_BYTES + 1, header.object_count)
     encoder.finish()

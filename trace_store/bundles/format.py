@@ -23,6 +23,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from trace_store.base.oid import OID_BYTES, Digester, ObjectId, checked_id
+from trace_store.contracts.ref_names import is_ref_name
+from trace_store.disk.files import Disk
 from trace_store.errors import (
     CorruptBundleError,
     CorruptObjectError,
@@ -32,14 +35,11 @@ from trace_store.errors import (
     UnreadableInputError,
     UnsupportedFormatError,
 )
-from trace_store.files import Disk
 from trace_store.objects.codec import MAXIMUM_ELEMENTS, encode, unpack
 from trace_store.odb.ingest import read_exactly, read_pack
 from trace_store.odb.pack import HEADER as PACK_HEADER
 from trace_store.odb.pack import MAGIC as PACK_MAGIC
 from trace_store.odb.tombstones import oid_of, parse
-from trace_store.oid import OID_BYTES, Digester, ObjectId, checked_id
-from trace_store.ref_names import is_ref_name
 
 Read = Callable[[int], bytes]
 """Returns at most the given number of bytes; empty at the end."""
@@ -79,6 +79,8 @@ class BundleHeader:
         tombstones: sorted names and bytes of tombstone files, one for each purged object that the bundle still
             links to.
     """
+
+    JSON = "objects=object_count head? -requires -tombstones"
 
     refs: tuple[BundledRef, ...]
     prerequisites: tuple[ObjectId, ...]

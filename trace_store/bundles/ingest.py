@@ -1,8 +1,8 @@
 """Import of bundles: objects first, then refs.
 
 Invariant: nothing is visible before the whole bundle is verified. Refs are created and branches fast-forwarded; no
-ref is moved back, overwritten or deleted. A branch that diverged gets a second tip, as after a git merge of the
-two. With a prefix, refs are created under it instead.
+ref is moved back, overwritten or deleted. A branch or trajectory that diverged gets a second tip, as after a git merge
+of the two. With a prefix, refs are created under it instead.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trace_store.bundles.create import BundleReport, Progress, report
-from trace_store.bundles.format import BundledRef, BundleHeader, Read, open_bundle
-from trace_store.bundles.verify import check_bundle, check_prerequisites
-from trace_store.contracts import RefEdit, Transaction
+from trace_store.base.oid import ObjectId
+from trace_store.bundles.create import BundleReport
+from trace_store.bundles.format import BundledRef, BundleHeader
+from trace_store.contracts import RefEdit
+from trace_store.contracts.ref_names import BRANCHES, check_ref_name, joins_by_merge, joins_by_time
 from trace_store.errors import RefChangedError
 from trace_store.maintenance.seal import seal
-from trace_store.maintenance.second_copies import keep_copies
-from trace_store.odb.ingest import PackReceiver
 from trace_store.odb.tombstones import oid_of
-from trace_store.oid import ObjectId
-from trace_store.ref_names import BRANCHES, check_ref_name
 from trace_store.refs.resolution import Lineage
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 CREATED = "created"
 FORWARDED = "forwarded"
@@ -44,12 +42,14 @@ class RefOutcome:
     Attributes:
         name: the local ref.
         source: its name in the bundle.
-        outcome: `created`; `forwarded`: a fast-forwarded branch; `unchanged`; `behind`: the local branch already
-            contains the bundle's tips; `diverged`: the branch has the bundle's tip as a second one; `kept`: any
-            other ref with a different local value, left alone.
+        outcome: `created`; `forwarded`: a fast-forwarded branch or trajectory; `unchanged`; `behind`: the local one
+            already contains the bundle's tips; `diverged`: it has the bundle's tip as a second one; `kept`: any other
+            ref with a different local value, left alone.
         before: its own tip before the import, or None.
         theirs: its tips in the bundle.
     """
+
+    JSON = "tips=theirs"
 
     name: str
     source: str
@@ -69,60 +69,12 @@ class ImportedBundle:
         head: full name of the branch that HEAD was attached to, or "".
     """
 
+    JSON = "objects=bundle.object_count head?"
+
     bundle: BundleReport
     refs: tuple[RefOutcome, ...]
     packs: tuple[str, ...]
     head: str
-
-
-def import_bundle(
-    store: Store,
-    source: str | Read,
-    *,
-    prefix: str = "",
-    author: str = AUTHOR,
-    progress: Progress | None = None,
-) -> ImportedBundle:
-    """Import a bundle into a store; a repeated import is a no-op.
-
-    Args:
-        store: the target repository.
-        source: a file path, or a function that reads a stream.
-        prefix: inserted after the namespace of each ref: `theirs` imports `refs/heads/main` as
-            `refs/heads/theirs/main`.
-        author: author of the reflog entries.
-        progress: receives the progress.
-
-    Raises:
-        UnreadableInputError: the file does not exist or cannot be read.
-        CorruptBundleError: the input is not a bundle or is damaged.
-        UnsupportedFormatError: a newer version wrote it.
-        ObjectNotFoundError: a prerequisite is missing; `.missing` holds the ids.
-        InvalidRefNameError: a prefixed name is not a valid ref name.
-        RefChangedError: other processes keep moving the refs.
-        StorageError: the disk refuses a write.
-    """
-    with open_bundle(source) as reader:
-        header = reader.header
-        names = {ref.name: _prefix_name(ref.name, prefix) for ref in header.refs}
-        check_prerequisites(store, header)
-        receiver = PackReceiver(store.disk, store.layout, store.objects, leave_out=True)
-        store.objects.required.update(header.prerequisites)
-        try:
-            check_bundle(reader, receiver.add, store=store, progress=progress)
-            if header.tombstones:
-                # A foreign tombstone never removes a local object.
-                lacking = [f for f in header.tombstones if not _is_present(store, f[0])]
-                store.objects.tombstones.add_files(lacking)
-            packs = receiver.publish()
-            keep_copies(store, list(packs))
-        finally:
-            receiver.discard()
-        bundle = report(reader)
-    fresh = store.refs.head().unborn
-    outcomes = _move(store, header.refs, names, author)
-    head = _attach(store, header, outcomes, author) if fresh and not prefix else ""
-    return ImportedBundle(bundle, tuple(outcomes), tuple(packs), head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +92,18 @@ class _Plan:
     further: tuple[ObjectId, ...] = ()
 
 
-def _move(
-    store: Store, refs: Sequence[BundledRef], names: dict[str, str], author: str
+def move_refs(
+    writer: Writer, refs: Sequence[BundledRef], names: dict[str, str]
 ) -> list[RefOutcome]:
     """Create and update the refs in one transaction; return the results."""
-    attempts = 0
+    attempts, store, change = 0, writer.store, writer.begin()
     lineage = Lineage(store.objects)
     while True:
         attempts += 1
         plans = [_plan(store, ref, names[ref.name], lineage) for ref in refs]
         edits = [plan.edit for plan in plans if plan.edit is not None]
-        transaction = Transaction((), edits, _MESSAGE) if edits else None
         try:
-            store.transact(lambda _, made=transaction: made, author=author)  # type: ignore[misc]
+            change.write(lambda _, made=edits: made or None, _MESSAGE)  # type: ignore[misc]
             break
         except RefChangedError:
             if attempts == MAXIMUM_ATTEMPTS:
@@ -180,7 +131,7 @@ def _plan(store: Store, ref: BundledRef, name: str, lineage: Lineage) -> _Plan:
         return _Plan(outcome(CREATED), edit, ref.tips[1:])
     if set(ref.tips) <= set(ours):
         return _Plan(outcome(UNCHANGED))
-    if not name.startswith(BRANCHES):
+    if not (joins_by_merge(name) or joins_by_time(name)):
         return _Plan(outcome(KEPT))
     own, further = before, list[ObjectId]()
     for tip in ref.tips:
@@ -198,23 +149,26 @@ def _plan(store: Store, ref: BundledRef, name: str, lineage: Lineage) -> _Plan:
     return _Plan(outcome(BEHIND))
 
 
-def _attach(store: Store, header: BundleHeader, outcomes: Sequence[RefOutcome], author: str) -> str:
+def attach_head(writer: Writer, header: BundleHeader, outcomes: Sequence[RefOutcome]) -> str:
     """Attach an unborn HEAD to the bundle's branch; return its full name, or ""."""
+    store = writer.store
     created = [each.name for each in outcomes if each.name.startswith(BRANCHES)]
     target = header.head if header.head in created else ""
     if not target and store.refs.head().unborn and created:
         target = created[0]
     if target and store.refs.head_target() != target:
-        store.refs.set_head(target, message=_MESSAGE, author=author)
+        store.refs.set_head(target, message=_MESSAGE, author=writer.author)
     return target
 
 
-def _is_present(store: Store, tombstone: str) -> bool:
+def is_present(store: Store, tombstone: str) -> bool:
+    """Return True if the object of a tombstone, named by its file, is here."""
     oid = oid_of(tombstone)
     return oid is not None and store.objects.contains(oid)
 
 
-def _prefix_name(name: str, prefix: str) -> str:
+def prefix_name(name: str, prefix: str) -> str:
+    """Return the name of a ref under a prefix, which comes after its namespace; raises InvalidRefNameError."""
     if not prefix:
         return name
     space, kind, rest = name.split("/", 2)

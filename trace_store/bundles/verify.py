@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trace_store.bundles.create import BundleReport, Progress, report
-from trace_store.bundles.format import BundleHeader, BundleReader, Read, open_bundle
+from trace_store.base.oid import ObjectId
+from trace_store.bundles.create import Progress
+from trace_store.bundles.format import BundleHeader, BundleReader
+from trace_store.contracts.ref_names import BRANCHES
 from trace_store.errors import (
     CorruptBundleError,
     CorruptPackError,
@@ -19,46 +21,10 @@ from trace_store.errors import (
 from trace_store.objects.codec import BLOB, COMMIT, kind_of, links
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.verify import PackedObject, PackVerifier
-from trace_store.oid import ObjectId
-from trace_store.ref_names import BRANCHES
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 Take = Callable[[bytes, str, Callable[[PackedObject], None]], object]
 """Receives the bytes of a pack, its name, and a callback for each object."""
-
-
-def list_bundle(source: str | Read) -> BundleHeader:
-    """Return the header of a bundle.
-
-    Raises:
-        UnreadableInputError: the file does not exist or cannot be read.
-        CorruptBundleError: the input is not a bundle, or its header is damaged.
-        UnsupportedFormatError: a newer version wrote it.
-    """
-    with open_bundle(source) as reader:
-        return reader.header
-
-
-def verify_bundle(
-    source: str | Read, store: Store | None = None, *, progress: Progress | None = None
-) -> BundleReport:
-    """Verify a whole bundle and return its report.
-
-    Args:
-        source: a file path, or a function that reads a stream.
-        store: the repository to import into; without one, prerequisites are not checked.
-        progress: receives the progress.
-
-    Raises:
-        The errors of `list_bundle`, and
-        CorruptBundleError: the bundle is damaged or incomplete.
-        ObjectNotFoundError: a prerequisite is missing from the store; `.missing` holds the ids.
-    """
-    with open_bundle(source) as reader:
-        if store is not None:
-            check_prerequisites(store, reader.header)
-        check_bundle(reader, check_pack, store=store, progress=progress)
-        return report(reader)
 
 
 def check_prerequisites(store: Store, header: BundleHeader) -> None:

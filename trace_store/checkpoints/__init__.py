@@ -4,7 +4,7 @@ A checkpoint is a restore point: a tag object under `refs/checkpoints/`. A soft 
 another context. A fork is a branch whose fork point is a checkpoint.
 """
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

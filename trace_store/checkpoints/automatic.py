@@ -8,36 +8,34 @@ no tag to be read. `undo` skips automatic checkpoints.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
-from trace_store import checkpoints, context, errors, objects
-from trace_store.config import AUTOMATIC_SETTING, TRIGGERS
-from trace_store.contracts import FAST, RefEdit, Transaction
-from trace_store.frozen import value
-from trace_store.ident import format_time
-from trace_store.objects.commit import read_commit
+from trace_store import checkpoints, context, errors
+from trace_store.base.frozen import value
+from trace_store.base.ident import format_time
+from trace_store.base.oid import ObjectId
+from trace_store.context.activity import Action, ToDo
+from trace_store.context.compiler import ContextCompiler
+from trace_store.contracts import FAST, RefEdit
+from trace_store.contracts.protocols import RefReader
+from trace_store.contracts.ref_names import AUTOMATIC
+from trace_store.history.draft import CommitResult
+from trace_store.importers.contract import PlannedMessage
+from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import Message, load_message, load_parts
 from trace_store.objects.operations import stored_messages
-from trace_store.objects.parts import Text, ToolCall, ToolResult
-from trace_store.oid import ObjectId
-from trace_store.ref_names import AUTOMATIC
+from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
+from trace_store.objects.reports import report_of
+from trace_store.store.config import AUTOMATIC_SETTING, TRIGGERS
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
-
-    from trace_store.context.activity import Action, ToDo
-    from trace_store.context.compiler import ContextCompiler
-    from trace_store.contracts import RefReader
-    from trace_store.importers.contract import PlannedMessage
-    from trace_store.objects.commit import Commit
-    from trace_store.objects.parts import Part
-    from trace_store.store.handle import Store
-
-    Messages = Sequence[Message | PlannedMessage]
-    Found = Sequence[tuple[str | None, "Milestone"]]
-    """Milestones with the full name of their branch, None if HEAD is detached."""
+Messages = Sequence[Message | PlannedMessage]
+Found = Sequence[tuple[str | None, "Milestone"]]
+"""Milestones with the full name of their branch, None if HEAD is detached."""
 
 LIMIT, DAYS, STEP = (f"automatic_checkpoint_{what}" for what in ("limit", "days", "tokens"))
 DEFAULTS = {LIMIT: 20, DAYS: 30, STEP: 50_000}
@@ -90,30 +88,27 @@ def triggers(store: Store) -> frozenset[str]:
     return frozenset(TRIGGERS if said == "on" else said.split(",")) & {*TRIGGERS}
 
 
-def before(store: Store, trigger: str, *, author: str) -> None:
-    """Save HEAD's branch before a command changes it, if the trigger ("merge", "rebase" or "compress") is on."""
-    head = store.refs.head()
-    if trigger in triggers(store) and head.oid is not None:
-        _write(store, [(head.ref, Milestone(head.oid, trigger, f"before a {trigger}"))], author)
+def before(writer: Writer, change: str) -> None:
+    """Save a branch before a change, if that is a trigger ("merge", "rebase" or "compress") and is on."""
+    store = writer.store
+    if change in TRIGGERS and change in triggers(store):
+        head = store.refs.head()
+        if head.oid is not None:
+            _write(writer, [(head.ref, Milestone(head.oid, change, f"before a {change}"))])
 
 
-def after(
-    store: Store,
-    contexts: Callable[[], ContextCompiler],
-    tip: ObjectId,
-    ref: str | None,
-    author: str,
-) -> list[str]:
-    """Save the milestones of a new commit, whose branch is `ref`, and return the refs of the checkpoints.
+def after(writer: Writer, result: CommitResult) -> list[str]:
+    """Save the milestones of a new commit, and return the refs of the checkpoints.
 
-    Disk errors are ignored, since the commit is already written. `contexts` is called if tokens are a trigger.
+    Disk errors are ignored, since the commit is already written.
     """
+    store, tip = writer.store, result.oid
     wanted = triggers(store) & _MILESTONES
     found = [*_of_messages(store, [_read_new(store, tip)], wanted)] if wanted - {TOKENS} else []
     if TOKENS in wanted:
-        total, added = _estimate(contexts(), tip)
+        total, added = _estimate(writer.contexts, tip)
         found += _of_tokens(store, [(tip, total - added), (tip, total)])
-    return _save(store, [(ref, each) for each in found], author)
+    return _save(writer, [(result.ref, each) for each in found])
 
 
 class ImportMilestones:
@@ -123,9 +118,9 @@ class ImportMilestones:
     costs more than the import.
     """
 
-    def __init__(self, store: Store, author: str) -> None:
-        self._store = store
-        self._author = author
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._store = store = writer.store
         self._wanted = triggers(store) & _MILESTONES
         self._commits: dict[ObjectId, _NewCommit] = {}
         self._found: list[tuple[str | None, Milestone]] = []
@@ -153,9 +148,9 @@ class ImportMilestones:
                 self._found += [(ref, each) for each in found]
         self._commits.clear()
 
-    def save(self) -> list[str]:
-        """Save the milestones and return their refs; disk errors are ignored, as in `after`."""
-        return _save(self._store, self._found, self._author)
+    def end(self, _: object) -> None:
+        """Save the milestones; disk errors are ignored, as in `after`."""
+        _save(self._writer, self._found)
 
 
 def _read_new(store: Store, oid: ObjectId) -> _NewCommit:
@@ -312,7 +307,7 @@ def _reported(store: Store, line: Sequence[_NewCommit]) -> Iterator[tuple[Object
     """Yield the token counts that providers reported for new commits, after the last one before them."""
     counts = [(new.oid, new.token_count) for new in line if new.token_count]
     for oid, commit in _walk(store, line[0].parent) if counts else ():
-        if report := objects.reports.report_of(commit):
+        if report := report_of(commit):
             yield oid, report.token_count
             break
     yield from counts
@@ -334,21 +329,20 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(_WORD, text.lower())).difference(_COMMON.split())
 
 
-def _save(store: Store, found: Found, author: str) -> list[str]:
+def _save(writer: Writer, found: Found) -> list[str]:
     try:
-        return _write(store, found, author) if found else []
+        return _write(writer, found) if found else []
     except (errors.StorageError, errors.ConcurrencyError):
         return []
 
 
-def _write(store: Store, found: Found, author: str) -> list[str]:
+def _write(writer: Writer, found: Found) -> list[str]:
     """Save milestones, drop checkpoints beyond the limits, and return the new refs.
 
     It does not wait for the disk: the next durable transaction syncs the checkpoints, too.
     """
-    import re
-
-    hard, now = checkpoints.hard, store.clock.now()
+    hard, store, change = checkpoints.hard, writer.store, writer.begin()
+    now = store.clock.now()
     there = dict(store.refs.iterate(AUTOMATIC))
     rows = [match.group(1, 2, 3, 0) for name in there if (match := re.fullmatch(_NAME, name))]
     known = {(trigger, commit) for _, trigger, commit, _ in rows}
@@ -370,22 +364,22 @@ def _write(store: Store, found: Found, author: str) -> list[str]:
         due[name] = time, ref, each
         time += 1
     dropped = _beyond_limits(store, rows, now)
-    made: dict[str, tuple[ObjectId, bytes]] = {}
+    made: dict[str, ObjectId] = {}
     for name, (time, ref, each) in due.items():
         if name not in dropped:
             meta = {hard.IS_AUTOMATIC: 1, **({hard.BRANCH: ref} if ref else {})}
             meta[hard.TRIGGER] = each.trigger
-            made[name] = hard.new_tag(name, each.commit, author, time, each.reason, meta)
+            tag = hard.new_tag(name, each.commit, change.author, time, each.reason, meta)
+            made[name] = change.add(tag)
     old = [name for name in there if name in dropped]
     if not made and not old:
         return []
 
-    def build(refs: RefReader) -> Transaction:
-        edits = [RefEdit(name, oid, None) for name, (oid, _) in made.items()]
-        edits += [RefEdit(n, None, there[n]) for n in old if refs.read(n) == there[n]]
-        return Transaction([*made.values()], edits, "checkpoint: automatic")
+    def edits(refs: RefReader) -> list[RefEdit]:
+        gone = [RefEdit(n, None, there[n]) for n in old if refs.read(n) == there[n]]
+        return [*(RefEdit(name, oid, None) for name, oid in made.items()), *gone]
 
-    store.transact(build, author=author, durability=FAST)
+    change.write(edits, "checkpoint: automatic", durability=FAST)
     return [*made]
 
 

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence, Set
 
-from trace_store import errors, exporters
-from trace_store import revision as revisions
-from trace_store.checkpoints.work_state import work_state
+from trace_store import errors
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.checkpoints.work_state import WorkState, work_state
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.wording import excerpt
+from trace_store.disk.files import Disk
+from trace_store.exporters import files
+from trace_store.exporters.contract import Exported
 from trace_store.exporters.html.markup import Markup, concat, element
 from trace_store.exporters.html.page import head
-from trace_store.exporters.overview import excerpt
-from trace_store.files import Disk
-from trace_store.frozen import value
-from trace_store.objects.address import plain, record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence, Set
-    from typing import Any
-
-    from trace_store.checkpoints.work_state import WorkState
-    from trace_store.context.compiler import ContextCompiler
-    from trace_store.objects.address import Address
-    from trace_store.objects.parts import Part
-    from trace_store.oid import ObjectId
-
+from trace_store.objects.address import Address
+from trace_store.objects.parts import Part
+from trace_store.store import revision as revisions
 
 _EXCERPT_CHARACTERS = 200
 
@@ -50,6 +44,8 @@ class Side:
         token_count: tokens of the whole context.
         outcome: the beginning of the last answer since the fork point, or "".
     """
+
+    JSON = "commit=tip context_token_count=token_count *state"
 
     name: str
     tip: ObjectId
@@ -82,16 +78,6 @@ class Side:
             "messages": [f"{each.role}: {each.text}" for each in self.messages],
         }
 
-    def as_map(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {
-            "name": self.name,
-            "commit": str(self.tip),
-            "context_token_count": self.token_count,
-            "messages": plain(self.messages),
-            **record(self.state),
-        }
-
 
 @value
 class ForkComparison:
@@ -103,14 +89,11 @@ class ForkComparison:
         right: the second side.
     """
 
+    JSON = "fork_point=point"
+
     point: ObjectId | None
     left: Side
     right: Side
-
-    def as_map(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        sides = {"left": self.left.as_map(), "right": self.right.as_map()}
-        return {"fork_point": plain(self.point), **sides}
 
     def save_page(self, path: str | os.PathLike[str]) -> None:
         """Write it as an HTML page; another page of Trace is replaced.
@@ -120,8 +103,8 @@ class ForkComparison:
             StorageError: the disk refuses, or the folder does not exist.
         """
         page = comparison_page(self).encode("utf-8", "replace")
-        file = exporters.contract.Exported(page, (), os.path.basename(path))
-        exporters.files.save_page(Disk(), os.path.abspath(path), file)
+        file = Exported(page, (), os.path.basename(path))
+        files.save_page(Disk(), os.path.abspath(path), file)
 
 
 def compare_forks(contexts: ContextCompiler, left: str, right: str) -> ForkComparison:

@@ -6,8 +6,11 @@ branch of a choice becomes the checkpoint `archived/NAME`, and its conclusion a 
 
 from __future__ import annotations
 
-from trace_store import check, checkpoints, errors, history, merge
-from trace_store import revision as revisions
+from trace_store import checkpoints, errors, history
+from trace_store.base import check
+from trace_store.base.frozen import value
+from trace_store.base.ident import check_author, count_of, is_count
+from trace_store.base.oid import ObjectId
 from trace_store.checkpoints.hard import (
     ARCHIVED,
     BRANCH,
@@ -17,25 +20,21 @@ from trace_store.checkpoints.hard import (
     new_tag,
 )
 from trace_store.checkpoints.work_state import work_state
-from trace_store.contracts import RefEdit, Transaction
-from trace_store.exporters.overview import excerpt
-from trace_store.frozen import value
-from trace_store.history.trash import keep_in_trash, keep_other_tips
-from trace_store.ident import check_author, count_of, is_count
+from trace_store.context.wording import DECISION, excerpt
+from trace_store.contracts import RefEdit
+from trace_store.contracts.ref_names import BRANCHES, FORKS, branch_ref
+from trace_store.history.trash_refs import keep_in_trash, keep_other_tips
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import PICKED, Commit, Operation, read_commit
 from trace_store.objects.message import Message, store_message
-from trace_store.oid import ObjectId, hash_object
-from trace_store.ref_names import BRANCHES, FORKS, branch_ref
-from trace_store.trajectories.wording import DECISION
+from trace_store.store import revision as revisions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.checkpoints.comparison import ForkComparison
-    from trace_store.context.compiler import ContextCompiler
-    from trace_store.contracts import RefReader
-    from trace_store.secrets.guard import Guard
-    from trace_store.store.handle import Store
+    from trace_store.contracts.protocols import RefReader
+    from trace_store.store.store import Store
+    from trace_store.writer import Change, Writer
 
 FORK, ARCHIVE = "fork", "archive"
 _CONCLUSION_CHARACTERS = 1_000
@@ -52,6 +51,8 @@ class Fork:
         point: the commit where they diverge.
         checkpoint: the ref that records the fork point.
     """
+
+    JSON = "parent? fork_point=point"
 
     ref: str
     parent: str
@@ -78,6 +79,8 @@ class Choice:
         conclusion: the conclusion of the loser.
     """
 
+    JSON = "archived_commit=archived_tip"
+
     winner: str
     loser: str
     commit: ObjectId
@@ -88,15 +91,13 @@ class Choice:
 
 
 class Forks:
-    """Forks of a repository: `repo.branches.fork("idea")` creates one."""
+    """The forks of a repository, as `repo.forks`: branches that remember where they began."""
 
-    def __init__(self, contexts: ContextCompiler, *, author: str, guard: Guard) -> None:
-        self._contexts = contexts
-        self._store = contexts.store
-        self._author = author
-        self._guard = guard
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._store = writer.store
 
-    def __call__(self, name: str, *, start: str = "", ref: str = "HEAD") -> Fork:
+    def create(self, name: str, *, start: str = "", ref: str = "HEAD") -> Fork:
         """Create a branch with a recorded fork point.
 
         Args:
@@ -111,22 +112,21 @@ class Forks:
             As `resolve_commit` and `branch_ref`.
         """
         check.text(start=start, ref=ref)
-        store = self._store
+        store, change = self._store, self._writer.begin()
         full = branch_ref(name)
-        point, made = _start(store, start or ref, self._author)
+        point = _start(change, start or ref)
         record = FORKS + full.removeprefix(BRANCHES)
         meta = {TRIGGER: FORK, **branch_meta(store, ref)}
-        oid, data = new_tag(record, point, self._author, store.clock.now(), "", meta)
+        oid = change.add(new_tag(record, point, change.author, store.clock.now(), "", meta))
 
-        def build(refs: RefReader) -> Transaction:
+        def edits(refs: RefReader) -> list[RefEdit]:
             if refs.read(full) is not None:
                 raise errors.AlreadyExistsError(f"branch {name} already exists", ref=full)
             before = refs.read(record)  # of an earlier branch of this name
-            edits = [RefEdit(full, point, None), RefEdit(record, oid, before)]
-            edits += [] if before is None else [keep_in_trash(record, before)]
-            return Transaction([*made, (oid, data)], edits, f"fork: {name}")
+            kept = [] if before is None else [keep_in_trash(record, before)]
+            return [RefEdit(full, point, None), RefEdit(record, oid, before), *kept]
 
-        store.transact(build, author=self._author)
+        change.write(edits, f"fork: {name}")
         return Fork(full, meta.get(BRANCH, ""), point, record)
 
     def of(self, ref: str) -> Fork | None:
@@ -136,7 +136,7 @@ class Forks:
     def compare(self, left: str, right: str) -> ForkComparison:
         """Return two branches side by side; raises as `comparison.compare_forks`."""
         check.text(left=left, right=right)
-        return checkpoints.comparison.compare_forks(self._contexts, left, right)
+        return checkpoints.comparison.compare_forks(self._writer.contexts, left, right)
 
     def merge(self, winner: str, loser: str, *, reason: str = "") -> Choice:
         """Keep one branch, and archive the other with its conclusion, in one transaction.
@@ -150,15 +150,15 @@ class Forks:
             InvalidInputError: it is the same branch.
             RefNotFoundError: there is no such branch.
             RefChangedError: another process moved a branch.
-            SecretFoundError: the reason holds a secret, and the guard refuses secrets.
+            SecretFoundError: the reason holds a secret, and the repository refuses secrets.
         """
         check.text(winner=winner, loser=loser, reason=reason)
-        store, author = self._store, self._author
+        store = self._store
         kept, lost = (history.branches.find_branch(store, each) for each in (winner, loser))
         if kept == lost:
             raise errors.InvalidInputError("the winner and the loser are the same branch")
-        merge.in_progress.refuse_while_stopped(store, [kept, lost])
-        tip, lost_tip = (history.branches.read_branch(store, each).oid for each in (kept, lost))
+        change = self._writer.begin("fork", kept, lost)
+        tip, lost_tip = (history.branch_state.read_branch(store, each).oid for each in (kept, lost))
         record = fork_of(store, kept)
         is_moved = record is not None and record.parent == lost
         if not is_moved and store.refs.head_target() == lost:
@@ -168,43 +168,40 @@ class Forks:
                 code=errors.ErrorCode.WOULD_ARCHIVE_HEAD,
                 name=short,
             )
-        context = self._contexts.compile(lost_tip)
+        context = self._writer.contexts.compile(lost_tip)
         state = work_state(list(context.messages), context.token_count)
         conclusion = excerpt(state.outcome or state.latest_request, _CONCLUSION_CHARACTERS)
-        gathering = self._guard.gathering()
-        reason = gathering.text(reason)
         text = _decision_text(kept, lost, reason, conclusion)
         made = Commit(
             [tip],
-            check_author(author),
+            check_author(change.author),
             store.clock.now(),
-            [ops.add([store_message(Message("user", text, kind=DECISION), gathering.put)])],
+            [ops.add([store_message(Message("user", text, kind=DECISION), change.put)])],
             f"Keep {kept.removeprefix(BRANCHES)}, archive {lost.removeprefix(BRANCHES)}",
             None,
             [("archives", lost_tip)],
         )
-        data = made.encode()
-        oid = hash_object(data)
+        oid = change.add(made)
         archived = _free_archive(store, lost)
         meta = {BRANCH: lost, TRIGGER: ARCHIVE}
-        tag_oid, tag = new_tag(archived, lost_tip, author, store.clock.now(), conclusion, meta)
+        now = store.clock.now()
+        tag = change.add(new_tag(archived, lost_tip, change.author, now, conclusion, meta))
 
-        def build(refs: RefReader) -> Transaction:
-            edits = [
+        def edits(refs: RefReader) -> list[RefEdit]:
+            moves = [
                 RefEdit(kept, oid, tip),
                 RefEdit(lost, oid if is_moved else None, lost_tip),
                 *keep_other_tips(refs, lost),
-                RefEdit(archived, tag_oid, None),
+                RefEdit(archived, tag, None),
             ]
             known = FORKS + lost.removeprefix(BRANCHES)
             if not is_moved and (old := refs.read(known)) is not None:
-                edits += [RefEdit(known, None, old), keep_in_trash(known, old)]
-            objects = [*gathering.objects, (oid, data), (tag_oid, tag)]
-            return Transaction(objects, edits, f"fork: kept {kept.removeprefix(BRANCHES)}")
+                moves += [RefEdit(known, None, old), keep_in_trash(known, old)]
+            return moves
 
         if store.refs.head_target() in (kept, lost):
             store.refs.set_original(lost_tip if store.refs.head_target() == lost else tip)
-        store.transact(build, author=author)
+        change.write(edits, f"fork: kept {kept.removeprefix(BRANCHES)}")
         return Choice(kept, lost, oid, archived, lost_tip, is_moved, conclusion)
 
 
@@ -221,17 +218,18 @@ def fork_of(store: Store, ref: str) -> Fork | None:
     return Fork(ref, found.branch, found.commit, record)
 
 
-def _start(store: Store, text: str, author: str) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
-    """Return the commit where a fork starts, and the objects to write for it."""
+def _start(change: Change, text: str) -> ObjectId:
+    """Return the commit where a fork starts; a new one is added to the change."""
+    store = change.writer.store
     revision, dot, digits = text.rpartition(".")
     if not (dot and is_count(digits)) or revisions.ref_of(store, text) is not None:
-        return revisions.resolve_commit(store, text), []
+        return revisions.resolve_commit(store, text)
     revisions.resolve_address(store, text)
     oid = revisions.resolve_commit(store, revision)
     commit = read_commit(oid, store.objects.read)
     wanted = count_of(digits) + 1
     if wanted == ops.added_by(commit):
-        return oid, []
+        return oid
     operations: list[Operation] = []
     for operation in ops.carried_operations(oid, commit):
         count = ops.message_count(operation)
@@ -249,11 +247,8 @@ def _start(store: Store, text: str, author: str) -> tuple[ObjectId, list[tuple[O
         if wanted <= 0:
             break
     links = [(PICKED, str(oid))]
-    made = Commit(
-        commit.parents[:1], check_author(author), store.clock.now(), operations, "", None, links
-    )
-    data = made.encode()
-    return hash_object(data), [(hash_object(data), data)]
+    author, now = check_author(change.author), store.clock.now()
+    return change.add(Commit(commit.parents[:1], author, now, operations, "", None, links))
 
 
 def _free_archive(store: Store, ref: str) -> str:

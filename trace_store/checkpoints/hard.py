@@ -7,14 +7,11 @@ refused. Restoring moves or creates a branch; the old tip goes to the trash.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store import revision as revisions
-from trace_store.contracts import RefEdit, Transaction
-from trace_store.frozen import value
-from trace_store.ident import check_author
-from trace_store.objects.codec import COMMIT, TAG, kind_of
-from trace_store.objects.commit import Commit, Tag
-from trace_store.oid import ObjectId, hash_object
-from trace_store.ref_names import (
+from trace_store.base.frozen import value
+from trace_store.base.ident import check_author
+from trace_store.base.oid import ObjectId
+from trace_store.contracts import RefEdit
+from trace_store.contracts.ref_names import (
     AUTOMATIC,
     BRANCHES,
     CHECKPOINTS,
@@ -22,14 +19,19 @@ from trace_store.ref_names import (
     check_ref_name,
     check_text,
 )
+from trace_store.objects.codec import COMMIT, TAG, kind_of
+from trace_store.objects.commit import Commit, Tag
+from trace_store.store import revision as revisions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Any
 
-    from trace_store.contracts import RefReader
-    from trace_store.store.handle import Store
+    from trace_store.base.ident import Time
+    from trace_store.contracts.protocols import RefReader
+    from trace_store.store.store import Store
+    from trace_store.writer import Change
 
 ARCHIVED = CHECKPOINTS + "archived/"
 RESERVED = (AUTOMATIC, FORKS, ARCHIVED)
@@ -59,6 +61,8 @@ class Checkpoint:
         meta: further facts about it.
     """
 
+    JSON = "name -oid branch? is_archived author? -meta"
+
     ref: str
     oid: ObjectId
     commit: ObjectId
@@ -68,7 +72,7 @@ class Checkpoint:
     is_automatic: bool
     branch: str
     author: str
-    time: int
+    time: Time
     meta: Mapping[str, Any]
 
     @property
@@ -94,11 +98,18 @@ class Restored:
         kept: the ref that keeps the old tip; None if the new one contains it.
     """
 
+    JSON = "checkpoint=checkpoint.ref commit=after changed"
+
     checkpoint: Checkpoint
     ref: str | None
     before: ObjectId | None
     after: ObjectId
     kept: str | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the branch moved, or is new."""
+        return self.before != self.after
 
 
 def find_checkpoint(store: Store, name: str) -> Checkpoint:
@@ -161,28 +172,22 @@ def branch_meta(store: Store, ref: str) -> dict[str, str]:
 
 
 def write_checkpoint(
-    store: Store,
-    full: str,
-    objects: Sequence[tuple[ObjectId, bytes]],
-    *,
-    author: str,
-    note: str = "",
+    change: Change, full: str, made: Tag | Commit, *, note: str = ""
 ) -> Checkpoint:
-    """Write the objects of a checkpoint and its ref, which names the last one.
+    """Write a checkpoint and its ref.
 
     Raises:
         AlreadyExistsError: the name is in use.
     """
-    oid = objects[-1][0]
+    oid = change.add(made)
 
-    def build(refs: RefReader) -> Transaction:
+    def edits(refs: RefReader) -> list[RefEdit]:
         if refs.read(full) is not None:
             raise name_in_use(full)
-        message = f"checkpoint: {full.removeprefix(CHECKPOINTS)}{note}"
-        return Transaction(objects, [RefEdit(full, oid, None)], message)
+        return [RefEdit(full, oid, None)]
 
-    store.transact(build, author=author)
-    return find_checkpoint(store, full)
+    change.write(edits, f"checkpoint: {full.removeprefix(CHECKPOINTS)}{note}")
+    return find_checkpoint(change.writer.store, full)
 
 
 def new_tag(
@@ -192,11 +197,10 @@ def new_tag(
     time: int,
     reason: str,
     meta: Mapping[str, Any],
-) -> tuple[ObjectId, bytes]:
-    """Return the id and the bytes of the tag object of a hard checkpoint."""
+) -> Tag:
+    """Return the tag object of a hard checkpoint."""
     name = full.removeprefix(CHECKPOINTS)
-    data = Tag(commit, name, check_author(author), time, reason, meta).encode()
-    return hash_object(data), data
+    return Tag(commit, name, check_author(author), time, reason, meta)
 
 
 def read_checkpoint(store: Store, ref: str, oid: ObjectId, *, strict: bool = False) -> Checkpoint:

@@ -8,9 +8,12 @@ of `work_state` write it. A model, if one is given, writes the prose; files, tas
 from __future__ import annotations
 
 import json
+import os
 
 from trace_store import errors, history, llm
-from trace_store import revision as revisions
+from trace_store.base.frozen import replace, value
+from trace_store.base.ident import check_author
+from trace_store.base.oid import ObjectId
 from trace_store.checkpoints.hard import (
     FORM,
     SOFT,
@@ -22,15 +25,13 @@ from trace_store.checkpoints.hard import (
 )
 from trace_store.checkpoints.work_state import MAXIMUM_DECISIONS, work_state
 from trace_store.context.fold import Fold
-from trace_store.frozen import replace, value
-from trace_store.ident import check_author
+from trace_store.context.wording import DECISION, Decision
+from trace_store.disk.git import ask_git
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import bytes_of, read_content, text_of
 from trace_store.objects.message import Message, store_message
-from trace_store.oid import ObjectId, hash_object
-from trace_store.ref_names import branch_ref
-from trace_store.trajectories.wording import DECISION, Decision
+from trace_store.store import revision as revisions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,11 +41,10 @@ if TYPE_CHECKING:
     from trace_store.checkpoints.hard import Checkpoint
     from trace_store.checkpoints.work_state import WorkState
     from trace_store.context.compiled import MessageLike
-    from trace_store.context.compiler import ContextCompiler
     from trace_store.llm.contract import Model
     from trace_store.objects.address import Address
-    from trace_store.secrets.guard import Guard
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
+    from trace_store.writer import Writer
 
 SOURCE = "summarises"
 """The link from a soft checkpoint to the commit that it summarises."""
@@ -80,6 +80,8 @@ class Injected:
         is_hidden: whether the context had it already, but hidden.
     """
 
+    JSON = "checkpoint=checkpoint.ref"
+
     checkpoint: Checkpoint
     address: Address
     commit: ObjectId | None
@@ -87,24 +89,15 @@ class Injected:
     is_hidden: bool
 
 
-def save_soft(
-    contexts: ContextCompiler,
-    name: str,
-    ref: str,
-    reason: str,
-    model: Model | None,
-    *,
-    author: str,
-    guard: Guard,
-) -> Checkpoint:
+def save_soft(writer: Writer, name: str, ref: str, reason: str, model: Model | None) -> Checkpoint:
     """Summarise the context of a branch, or of any commit, and save the summary under a name.
 
     Raises:
         InvalidInputError: the context is empty.
         ModelError: the model failed or its answer cannot be used; nothing was written.
-        SecretFoundError: the text holds a secret, and the guard refuses secrets.
+        SecretFoundError: the text holds a secret, and the repository refuses secrets.
     """
-    store = contexts.store
+    store, contexts, change = writer.store, writer.contexts, writer.begin()
     full = free_name(name)
     source = revisions.resolve_commit(store, ref)
     if store.refs.read(full) is not None:  # before a model is asked
@@ -113,27 +106,30 @@ def save_soft(
     messages = list(context.messages)
     if not messages:
         raise errors.InvalidInputError("the context has no message to summarise")
-    state = work_state(messages, context.token_count)
+    at_head = source == revisions.resolve_commit(store, "HEAD") and store.local
+    code = (
+        ask_git(os.path.dirname(store.layout.root), "rev-parse", "-q", "--verify", "HEAD")
+        if at_head
+        else ""
+    ) or ""
+    state = work_state(messages, context.token_count, code.strip()[:12])
     meta: dict[str, Any] = {FORM: SOFT}
     if model is not None:
         state, meta[MODEL] = _written_by(model, state, messages)
     meta |= branch_meta(store, ref)
-    gathering = guard.gathering()
     message = Message("user", f"{_TITLE} ({name})\n\n{state.as_text()}", kind=SUMMARY)
-    stored = store_message(message, gathering.put)
-    meta[DATA] = gathering.put(bytes_of(json.dumps(state.as_map(), ensure_ascii=False)))
+    stored = store_message(message, change.put)
+    meta[DATA] = change.put(bytes_of(json.dumps(state.as_map(), ensure_ascii=False)))
     made = Commit(
         (),
-        check_author(author),
+        check_author(change.author),
         store.clock.now(),
         [ops.add([stored])],
         reason,
         dict(sorted(meta.items())),
         [(SOURCE, source)],
     )
-    data = made.encode()
-    objects = [*gathering.objects, (hash_object(data), data)]
-    return write_checkpoint(store, full, objects, author=author, note=" (soft)")
+    return write_checkpoint(change, full, made, note=" (soft)")
 
 
 def soft_data(store: Store, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -159,32 +155,28 @@ def soft_source(store: Store, checkpoint: Checkpoint) -> ObjectId | None:
     return next((t for name, t in links if name == SOURCE and isinstance(t, ObjectId)), None)
 
 
-def inject_checkpoint(
-    contexts: ContextCompiler, name: str, *, ref: str = "", author: str
-) -> Injected:
+def inject_checkpoint(writer: Writer, name: str) -> Injected:
     """Insert a soft checkpoint after the system messages of a context, only once.
 
     Args:
-        contexts: the compiler of the repository's store.
+        writer: the branch, which is created if missing.
         name: the soft checkpoint.
-        ref: the branch, which is created if missing; "" is HEAD.
-        author: the author of the commit.
 
     Raises:
         StateError: it is a hard checkpoint.
         As `find_checkpoint`, and `history.commit.write`.
     """
-    store = contexts.store
+    store = writer.store
     found = find_checkpoint(store, name)
     commit = soft_commit(store, found)
     (operation,) = ops.carried_operations(found.commit, commit)
     ((address, _),) = ops.added_messages(commit, found.commit)
-    full = _branch(store, ref)
-    tip = store.refs.head().oid if full is None else store.refs.read(full)
-    state = Fold() if tip is None else contexts.fold(tip)
+    head = store.refs.head()
+    tip = head.oid
+    state = Fold() if tip is None else writer.contexts.fold(tip)
     if address in state:
-        return Injected(found, address, None, full, not state.entry(address).visible)
-    draft = history.commit.new_draft(store)
+        return Injected(found, address, None, head.ref, not state.entry(address).visible)
+    draft = history.draft.Draft(writer)
     after = None
     for entry in state.visible():
         if entry.message["role"] not in ("system", "developer"):
@@ -196,26 +188,12 @@ def inject_checkpoint(
     else:
         draft.operations.append(ops.add(operation.fields["messages"]))
     result = history.commit.write(
-        store,
         draft,
-        author=author,
         message=f"Inject soft checkpoint {found.name}",
-        branch=None if full is None or not ref else full,
         links=[(INJECTS, str(found.commit))],
         onto=tip,
     )
     return Injected(found, address, result.oid, result.ref, False)
-
-
-def _branch(store: Store, ref: str) -> str | None:
-    """Return the full name of a branch, which may be new; None if HEAD is detached."""
-    if not ref:
-        head = store.refs.head_target()
-        return None if isinstance(head, ObjectId) else head
-    try:
-        return history.branches.find_branch(store, ref)
-    except errors.RefNotFoundError:
-        return branch_ref(ref)
 
 
 def soft_commit(store: Store, checkpoint: Checkpoint) -> Commit:

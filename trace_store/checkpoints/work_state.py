@@ -6,17 +6,31 @@ quoted from the messages, so nothing is invented, but some are missed.
 
 from __future__ import annotations
 
-from trace_store.context.activity import RUN, activity_of
-from trace_store.exporters.overview import excerpt
-from trace_store.frozen import value
-from trace_store.objects.address import record
-from trace_store.trajectories.wording import (
+import re
+from collections import Counter
+
+from trace_store.base.frozen import value
+from trace_store.context.activity import (
+    DROPPED,
+    REJECTED,
+    RUN,
+    action_of,
+    activity_of,
+    test_program,
+    was_stopped,
+)
+from trace_store.context.wording import (
+    INSTRUCTION,
     SENTENCE_CHARACTERS,
     SENTENCE_END,
     decisions_in,
+    excerpt,
+    head_and_tail,
     is_prompt,
     sentences,
 )
+from trace_store.objects.parts import Text, ToolCall, ToolResult
+from trace_store.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,14 +39,29 @@ if TYPE_CHECKING:
 
     from trace_store.context.activity import Activity, ToDo, ToolStep
     from trace_store.context.compiled import MessageLike
-    from trace_store.trajectories.wording import Decision
+    from trace_store.context.wording import Decision
 
 SCHEMA = "trace.checkpoint/1"
 MAXIMUM_FILES = 40
 MAXIMUM_DECISIONS = 20
 MAXIMUM_OPEN = 10
+MAXIMUM_REQUESTS = 60
+MAXIMUM_CONSTRAINTS = 20
 _REQUEST_CHARACTERS = 400
 _OUTCOME_CHARACTERS = 800
+_TASK_CHARACTERS = 200
+_REPEATED = 3
+"""A prompt that comes up so often is written by a program."""
+_WRAPPED = re.compile(r"(?<=[\w,;])\n(?=[a-z(])")
+"""A line break within a sentence."""
+_FILES = re.compile(r"[\w/-]\.(?!\d)\w{1,5}\b")
+"""Names of files in a sentence."""
+_COMMITTED = re.compile(r"^\[[^\]\n]* ([0-9a-f]{7,40})\] ", re.MULTILINE)
+"""What `git commit` prints."""
+_SHELL_AROUND = re.compile(
+    r"^(?:cd [^&;|]+(?:&&|;)\s*)+|\s*(?:2>&1|\|\s*(?:tail|head|grep|tee)\b.*)+\s*$"
+)
+"""What stands around a command and does not change what it checks."""
 
 
 @value
@@ -52,11 +81,14 @@ class WorkState:
     Attributes:
         request: the beginning of the first prompt.
         latest_request: the beginning of the last prompt, or "" if it is the first.
+        requests: the beginnings of the prompts between them, in order.
+        constraints: what the user forbade or demanded, one sentence each, in order.
         outcome: the beginning of the last answer.
         summary: a summary by a model, or "".
         files: files that were read or written, the latest last.
-        tasks: the last to-do list.
+        tasks: all to-dos by their latest state; those that a later list left out are `dropped` if they were open.
         decisions: in order.
+        code_commit: the code's newest git commit that the work made or is at, or "".
         open_ends: unfinished work, one sentence each.
         command_count: number of commands that were run.
         error_count: number of calls that failed.
@@ -66,11 +98,14 @@ class WorkState:
 
     request: str
     latest_request: str
+    requests: tuple[str, ...]
+    constraints: tuple[str, ...]
     outcome: str
     summary: str
     files: tuple[FileNote, ...]
     tasks: tuple[ToDo, ...]
     decisions: tuple[Decision, ...]
+    code_commit: str
     open_ends: tuple[str, ...]
     command_count: int
     error_count: int
@@ -88,34 +123,47 @@ class WorkState:
             lines += [f"Request: {self.request}"] * bool(self.request)
             lines += [f"Latest request: {self.latest_request}"] * bool(self.latest_request)
             lines += [f"Outcome: {self.outcome}"] * bool(self.outcome)
-        lines += _section("Tasks", [f"[{'x' if t.is_done else ' '}] {t.text}" for t in self.tasks])
+        lines += [f"Code commit: {self.code_commit}"] * bool(self.code_commit)
+        lines += _section("Further requests", self.requests)
+        lines += _section("Constraints", self.constraints)
+        lines += _section("Tasks", [f"[{_box(each)}] {each.text}" for each in self.tasks])
         lines += _section("Decisions", [_with_reason(each) for each in self.decisions])
         lines += _section("Files", [_file_line(each) for each in self.files])
         lines += _section("Open", self.open_ends)
         return "\n".join(lines)
 
 
-def work_state(messages: Sequence[MessageLike], token_count: int) -> WorkState:
-    """Return the state of the work in some messages; `token_count` is the number of their tokens.
+def work_state(
+    messages: Sequence[MessageLike], token_count: int, code_commit: str = ""
+) -> WorkState:
+    """Return the state of the work in some messages.
+
+    Args:
+        messages: the messages.
+        token_count: the number of their tokens.
+        code_commit: the code's git commit, if the messages name none that they made.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
     """
     activity = activity_of(messages)
-    prompts = [text for m in messages if is_prompt(m) and (text := m.text.strip())]
+    prompts = _prompts(messages)
     answers = [text for m in messages if m.role == "assistant" and (text := m.text.strip())]
     findings = _findings(messages, activity)
     return WorkState(
         request=excerpt(prompts[0], _REQUEST_CHARACTERS) if prompts else "",
         latest_request=excerpt(prompts[-1], _REQUEST_CHARACTERS) if prompts[1:] else "",
-        outcome=excerpt(answers[-1], _OUTCOME_CHARACTERS) if answers else "",
+        requests=tuple(_middle_requests(prompts)),
+        constraints=tuple(dict.fromkeys(_constraints(prompts)))[:MAXIMUM_CONSTRAINTS],
+        outcome=_ends(answers[-1], _OUTCOME_CHARACTERS) if answers else "",
         summary="",
         files=tuple(
             FileNote(each.path, each.reads, each.writes, findings.get(each.path, ""))
             for each in activity.files[-MAXIMUM_FILES:]
         ),
-        tasks=activity.todos,
-        decisions=tuple(decisions_in(messages))[-MAXIMUM_DECISIONS:],
+        tasks=activity.all_todos,
+        decisions=tuple(_decisions(messages))[-MAXIMUM_DECISIONS:],
+        code_commit=_last_commit(messages) or code_commit,
         open_ends=tuple(_open_ends(messages, activity)),
         command_count=len(activity.commands),
         error_count=len(activity.errors),
@@ -124,39 +172,124 @@ def work_state(messages: Sequence[MessageLike], token_count: int) -> WorkState:
     )
 
 
+def _prompts(messages: Sequence[MessageLike]) -> list[str]:
+    """Return what the user wrote, without what programs insert again and again."""
+    texts = [text for m in messages if is_prompt(m) and (text := m.text.strip())]
+    count = Counter(texts)
+    return [text for text in texts if count[text] < _REPEATED]
+
+
+def _ends(text: str, width: int) -> str:
+    """Return a text on one line, without its middle if it is long: the end says what is left to do."""
+    line = " ".join(text.split())
+    if len(line) <= width:
+        return line
+    return " ".join(head_and_tail(line, width))
+
+
+def _middle_requests(prompts: Sequence[str]) -> Iterator[str]:
+    for text in prompts[1:-1][-MAXIMUM_REQUESTS:]:
+        yield excerpt(text, _TASK_CHARACTERS)
+
+
+def _constraints(prompts: Sequence[str]) -> Iterator[str]:
+    for number, text in enumerate(prompts):
+        later = "\n".join(prompts[number + 1 :])
+        for each in sentences(_WRAPPED.sub(" ", text)):
+            # What a later prompt quotes is taken up there, and often replaced.
+            if INSTRUCTION.search(each) and each not in later:
+                yield each
+
+
+def _decisions(messages: Sequence[MessageLike]) -> Iterator[Decision]:
+    """Yield the decisions without repetitions."""
+    seen: set[str] = set()
+    for each in decisions_in(messages):
+        if each.text.casefold() not in seen:
+            seen.add(each.text.casefold())
+            yield each
+
+
+def _last_commit(messages: Sequence[MessageLike]) -> str:
+    """Return the id that the last `git commit` printed, or ""."""
+    commits: set[str] = set()
+    found = ""
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall) and "git commit" in action_of(part).text:
+                commits.add(part.id)
+            elif isinstance(part, ToolResult) and part.call_id in commits:
+                text = "\n".join(each.text for each in part.content if isinstance(each, Text))
+                if ids := _COMMITTED.findall(text):
+                    found = ids[-1]
+    return found
+
+
+def _box(todo: ToDo) -> str:
+    return "x" if todo.is_done else "-" if todo.status == DROPPED else " "
+
+
+def _check_of(step: ToolStep) -> str:
+    """Return what a command checks: the test program, or the command without what is around it."""
+    return test_program(step.action.text) or _SHELL_AROUND.sub("", step.action.text).strip()
+
+
 def _findings(messages: Sequence[MessageLike], activity: Activity) -> dict[str, str]:
-    """Return the first sentence of an answer about each file, after it was read."""
+    """Return the first sentence of an answer about each file, after it was last read or written.
+
+    A sentence that names several files is about none of them; a name that several files have needs its folder, too.
+    """
     found: dict[str, str] = {}
     waiting: dict[str, str] = {}
     called: dict[Any, list[str]] = {}
     for step in activity.steps:
         if step.call is not None:
             called.setdefault(step.call, []).extend(step.action.paths)
+    names = Counter(_name(each.path) for each in activity.files)
     for message in messages:
         if message.role == "assistant" and waiting:
             for sentence in sentences(message.text):
-                for name in [name for name in waiting if name in sentence]:
-                    found.setdefault(waiting.pop(name), sentence)
+                named = [
+                    key
+                    for key in waiting
+                    if re.search(rf"(?<![\w.-]){re.escape(key)}(?![\w-])", sentence)
+                ]
+                if len(named) == 1 and len(_FILES.findall(sentence)) <= 1:
+                    found[waiting.pop(named[0])] = sentence
         for path in called.get(getattr(message, "address", None), ()):
-            name = path.rstrip("/").rsplit("/", 1)[-1]
-            if name and path not in found:
-                waiting.pop(name, None)
-                waiting[name] = path
+            name = _name(path)
+            if name:
+                found.pop(path, None)  # it was said before the last use
+                key = name if names[name] == 1 else "/".join(path.rstrip("/").split("/")[-2:])
+                waiting.pop(key, None)
+                waiting[key] = path
                 if len(waiting) > MAXIMUM_FILES:
                     del waiting[next(iter(waiting))]
     return found
 
 
+def _name(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[-1]
+
+
 def _open_ends(messages: Sequence[MessageLike], activity: Activity) -> Iterator[str]:
     found: list[str] = []
     last: dict[str, ToolStep] = {}
+    recent = _last_turn(messages)
+    told = next((m.text for m in reversed(messages) if m.role == "assistant" and m.text), "")
     for step in activity.steps:
+        is_recent = step.call is None or step.call in recent
         if step.outcome is None:
             found.append(f"No result yet: {excerpt(step.action.subject, 100)}")
-        elif step.action.kind == RUN:
-            last[step.action.text] = step
-    for step in last.values():
-        if step.outcome is not None and step.outcome.failed:
+        elif is_recent and step.outcome.failed and REJECTED.search(step.outcome.error):
+            found.append(f"Rejected by the user: {excerpt(step.action.subject, 100)}")
+        elif step.action.kind == RUN and not was_stopped(step.outcome):
+            # A later run in another form, or with other options, tells whether it still fails.
+            last[_check_of(step)] = step
+    for check, step in last.items():
+        # Of an earlier turn only what is still spoken of: the rest was cleared in another way, or given up.
+        is_open = step.call is None or step.call in recent or check in told
+        if step.outcome is not None and step.outcome.failed and is_open:
             said = f": {step.outcome.error}" if step.outcome.error else ""
             found.append(excerpt(f"Failed: {step.action.subject}{said}", SENTENCE_CHARACTERS))
     yield from found[-MAXIMUM_OPEN:]
@@ -167,6 +300,12 @@ def _open_ends(messages: Sequence[MessageLike], activity: Activity) -> Iterator[
             yield f"Unanswered: {excerpt(message.text, SENTENCE_CHARACTERS)}"
         elif parts and parts[-1].endswith("?"):
             yield f"Asked: {excerpt(parts[-1], SENTENCE_CHARACTERS)}"
+
+
+def _last_turn(messages: Sequence[MessageLike]) -> set[Any]:
+    """Return the addresses of the messages since the user's last prompt."""
+    start = max((at for at, each in enumerate(messages) if is_prompt(each)), default=0)
+    return {getattr(each, "address", None) for each in messages[start:]}
 
 
 def _section(title: str, items: Sequence[str]) -> list[str]:

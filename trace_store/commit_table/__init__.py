@@ -3,7 +3,7 @@
 Loaded when a walk first needs it; most revisions are resolved without it.
 """
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,16 +6,17 @@ incomplete, the objects are walked.
 
 from __future__ import annotations
 
-from trace_store import commit_table, errors, graph
+from trace_store import commit_table, errors
+from trace_store.base.oid import ObjectId
+from trace_store.commit_table import graph
 from trace_store.objects.commit import parents_of, read_commit
-from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trace_store.commit_table.table import CommitRows, CommitTable
-    from trace_store.contracts import ObjectReader
+    from trace_store.contracts.protocols import ObjectReader
 
 TABLE_THRESHOLD = 64
 """Up to this many commits, reading the commits is faster than opening or building the table."""

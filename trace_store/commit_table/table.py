@@ -12,21 +12,21 @@ import struct
 from zlib import crc32
 
 from trace_store import errors
-from trace_store.column_file import DiskColumn
+from trace_store.base.oid import OID_BYTES, ObjectId, digest
+from trace_store.disk.column_file import DiskColumn
 from trace_store.objects.commit import read_commit
 from trace_store.objects.operations import OPERATIONS, message_count
-from trace_store.oid import OID_BYTES, ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias
 
-    from trace_store.column_file import MemoryBytes, OpenColumn
-    from trace_store.contracts import ObjectReader
-    from trace_store.files import Disk
+    from trace_store.base.oid import ObjectId
+    from trace_store.contracts.protocols import ObjectReader
+    from trace_store.disk.column_file import MemoryBytes, OpenColumn
+    from trace_store.disk.files import Disk
     from trace_store.objects.commit import Commit
-    from trace_store.oid import ObjectId
 
     Row: TypeAlias = tuple[bytes, int, int, int, int, int, int, int, int, bytes]
     """Id, number, parent, second parent, run, time, messages, operation, flags, author."""

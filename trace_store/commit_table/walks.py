@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from trace_store.graph import TopologicalQueue
+from trace_store.commit_table.graph import TopologicalQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,31 +8,36 @@ Must-keep texts and the facts of the tool calls are added or checked by rule, no
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from trace_store import errors
-from trace_store.compression.selection import COMPRESSION, originals, private_salt, select
+from trace_store.base.frozen import replace, value
+from trace_store.base.oid import ObjectId
+from trace_store.compression.extract import Passage, SourceMessage, extract
+from trace_store.compression.selection import COMPRESSION, originals, select
 from trace_store.compression.summaries import (
     FACTS_SHARE,
-    WINDOW_TOKENS,
     ModelSummariser,
-    Passage,
-    SourceMessage,
-    extract,
     facts,
     length_faults,
 )
-from trace_store.config import parse_token_count
 from trace_store.context.activity import activity_of
+from trace_store.context.compiled import (
+    as_counted,
+    count_of,
+    sizes_of,
+    sums_of,
+    tokens_in,
+    tokens_of,
+)
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import prefix_after, seen_of_entry
-from trace_store.context.fold import REPLACED
+from trace_store.context.fold import REPLACED, Entry
 from trace_store.context.snapshots import fold_of
-from trace_store.context.tokens.overhead import count_message
-from trace_store.context.tokens.tokenizer import get_tokenizer
-from trace_store.frozen import replace, value
-from trace_store.history.commit import new_draft, write
-from trace_store.ident import count_of, is_count
+from trace_store.context.wording import is_inserted
+from trace_store.history.draft import CommitResult, Draft
+from trace_store.llm.contract import Model
 from trace_store.merge.llm_assist.answer import matches
 from trace_store.merge.llm_assist.request import said_by
 from trace_store.objects import operations as ops
@@ -41,20 +46,8 @@ from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.message import Message, load_parts
 from trace_store.objects.parts import ToolCall, ToolResult
-from trace_store.oid import ObjectId
-from trace_store.revision import resolve_commit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from typing import Any
-
-    from trace_store.context.fold import Entry
-    from trace_store.history.draft import CommitResult
-    from trace_store.llm.contract import Model
-    from trace_store.objects.content import Salt
-    from trace_store.secrets.guard import Guard
-    from trace_store.store.handle import Store
+from trace_store.store.revision import resolve_commit
+from trace_store.store.store import Store
 
 SUMMARY = "summary"
 """The kind of a summary's message."""
@@ -74,7 +67,6 @@ RECENT_SHARES = (0.75, 0.5, 0.25)
 MINIMUM_SUMMARY = 60
 """The smallest token budget of a summary, not counting must-keep texts."""
 _HEAD = "Summary of {} earlier messages:"
-_ATTEMPTS = 10
 _COUNTS = ("after", "idle")
 
 
@@ -89,6 +81,8 @@ class MessageRun:
         minimum: the smallest token budget of their summary.
         budget: the maximum tokens of the summary.
     """
+
+    JSON = "messages=targets -minimum"
 
     targets: tuple[Address, ...]
     sources: tuple[Address, ...]
@@ -107,15 +101,19 @@ class CompressionPlan:
         before: tokens of the context now.
         after: the maximum tokens of the context afterwards.
         smallest: the smallest target that keeps the same messages; a smaller one may keep fewer recent messages.
+        messages: how much of `before` the messages are; the rest are the agent's own instructions and tools.
         runs: the runs to replace.
         kept: the number of kept messages of the range, by reason.
     """
+
+    JSON = "-tip message_tokens=messages -messages"
 
     tip: ObjectId
     target: int | None
     before: int
     after: int
     smallest: int
+    messages: int
     runs: tuple[MessageRun, ...]
     kept: Mapping[str, int]
 
@@ -133,6 +131,11 @@ class CompressionResult:
         texts: the summaries.
     """
 
+    JSON = (
+        "*plan commit=result.oid changed ref=result.ref secrets=result.secrets summariser? model? "
+        "summaries:address,text -texts"
+    )
+
     plan: CompressionPlan
     result: CommitResult | None
     after: int
@@ -140,121 +143,20 @@ class CompressionResult:
     model: str = ""
     texts: tuple[str, ...] = ()
 
+    @property
+    def changed(self) -> bool:
+        """Whether something was written."""
+        return self.result is not None
 
-def plan(store: Store, range: str = "", *, to: int | None) -> CompressionPlan:
-    """Plan a compression; writes nothing and asks no model.
-
-    Args:
-        store: the store.
-        range: the messages to compress, as in `selection.select`. Without one, as many of the newest messages stay as
-            the target allows.
-        to: the maximum tokens of the context; None replaces the whole range, at any size.
-
-    Raises:
-        UnbornBranchError: the branch has no commit.
-        InvalidInputError: the range is malformed, or names nothing that can be replaced.
-        RevisionNotFoundError, MessageNotFoundError: a side of the range does not exist.
-        BudgetError: the target cannot be reached; `needed` is the smallest that can.
-    """
-    return _Planner(store).plan(range, to)
-
-
-def compress(
-    store: Store,
-    range: str = "",
-    *,
-    to: int | None = None,
-    author: str,
-    model: Model | None = None,
-    text: str = "",
-    window: int = WINDOW_TOKENS,
-    force: bool = False,
-    message: str = "",
-    guard: Guard | None = None,
-    salt: Callable[[], Salt] | None = None,
-) -> CompressionResult:
-    """Replace messages by summaries, in one commit on a branch.
-
-    Messages that arrive while the model answers stay behind the summary.
-
-    Args:
-        store: the store.
-        range: as in `plan`.
-        to: as in `plan`, at most 60 % of the repository's budget; None takes that. With `text` it may be left out.
-        author: the author of the commit.
-        model: writes the summaries; None selects the most important sentences.
-        text: a summary written by hand, for a range that is a single run.
-        window: the maximum tokens of history in one request.
-        force: compress even if the branch has hardly grown since the last compression, or recent ones saved little.
-        message: the commit message.
-        guard: redacts secrets; None checks nothing.
-        salt: returns the salt of private content: the summaries are private if one of their sources is.
-
-    Raises:
-        StateError: code `no-gain` if the summary is not shorter; or, without `text`, if the branch has hardly grown or
-            three compressions saved little.
-        ModelError: the request failed, or two answers could not be used.
-        InvalidInputError: there is no target; or `text` is empty, or loses what must be kept, or is for several runs.
-        RefChangedError: the messages of the range were changed by another process.
-        As `plan` and `history.commit.write`. Whatever is raised, nothing was written.
-    """
-    planner = _Planner(store)
-    target = limited_target(store, to)
-    if target is None and not text:
-        raise errors.InvalidInputError(
-            "a target in tokens is needed, or a budget of the repository"
-        )
-    found = planner.plan(range, target)
-    if not found.runs:
-        return CompressionResult(found, None, found.before)
-    previous = planner.last_compression()
-    if not (force or text):
-        _check_growth(previous, found.before)
-    writer = _Writer(planner, found, model, text, window)
-    texts = tuple(writer.summary(run, is_last=run is found.runs[-1]) for run in found.runs)
-    after = found.before - sum(
-        run.token_count - planner.tokens_of(each)
-        for run, each in zip(found.runs, texts, strict=True)
-    )
-    if after >= found.before:
-        raise errors.StateError(
-            f"the summary is not shorter than what it replaces ({found.before:,} tokens)",
-            code=errors.ErrorCode.NO_GAIN,
-        )
-    if target is not None and after > target:
-        raise errors.BudgetError(
-            f"the context would have {after:,} tokens with this text, not {target:,}",
-            code=errors.ErrorCode.TARGET_UNREACHABLE,
-            needed=after,
-            allowed=target,
-        )
-    made = writer.commit(
-        texts, after, previous, author=author, message=message, guard=guard, salt=salt
-    )
-    return CompressionResult(found, made, after, writer.kind, writer.model_name, texts)
-
-
-def parse_target(store: Store, text: str) -> int:
-    """Parse a target such as `60k` or `50%`.
-
-    A percentage applies to the tokens of the messages, not to tool schemas or a provider's overhead.
-
-    Raises:
-        InvalidInputError: it is neither.
-    """
-    if not text.endswith("%"):
-        return parse_token_count(text)
-    digits = text[:-1]
-    if not (is_count(digits) and 0 < count_of(digits) < 100):
-        raise errors.InvalidInputError(f"not 1% to 99%: {text[:20]!r}")
-    compiled = ContextCompiler(store).compile()
-    messages = sum(size for size, _ in compiled.message_tokens())
-    # A provider may have reported fewer tokens than the messages are counted to have.
-    return max(1, compiled.token_count - messages + messages * count_of(digits) // 100)
+    @property
+    def summaries(self) -> list[tuple[Address, str]]:
+        """The summaries: address and text."""
+        addresses = () if self.result is None else self.result.addresses
+        return list(zip(addresses, self.texts, strict=True))
 
 
 def limited_target(store: Store, to: int | None) -> int | None:
-    """Return a target that is at most 60 % of the repository's budget; None without a target and a budget.
+    """Return a target that is at most LIMIT_SHARE of the repository's budget; None without a target and a budget.
 
     Raises:
         InvalidInputError: the target is not positive.
@@ -267,33 +169,29 @@ def limited_target(store: Store, to: int | None) -> int | None:
     return min(known) if known else None
 
 
-def _check_growth(previous: Mapping[str, Any] | None, before: int) -> None:
-    if previous is None:
-        return
-    new, needed = before - previous["after"], int(previous["after"] * NEW_SHARE)
-    if new < needed:
-        why = f"the branch has {max(new, 0):,} new tokens since its last compression, and {needed:,} are needed"
-    elif previous["idle"] >= MAXIMUM_IDLE_RUNS:
-        why = f"the last {previous['idle']} compressions of the branch saved less than a tenth each"
-    else:
-        return
-    raise errors.StateError(why, code=errors.ErrorCode.NO_GAIN)
+class Planner:
+    """Plans compressions of one branch; asks no model and writes nothing.
 
+    Raises:
+        UnbornBranchError: the branch has no commit.
+    """
 
-class _Planner:
-    """Plans compressions of one branch."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        compiled = ContextCompiler(store).compile()
+    def __init__(self, contexts: ContextCompiler) -> None:
+        self._contexts = contexts
+        self.store = store = contexts.store
+        compiled = contexts.compile()
         self.tip = resolve_commit(store, "HEAD")
         self.state = fold_of(store, self.tip)
         self.before = compiled.token_count
         self._places = {entry.address: n for n, entry in enumerate(self.state.entries)}
         self._has_summaries = any(entry.hidden == REPLACED for entry in self.state.entries)
-        self._tokenizer = get_tokenizer(store.config.tokenizer)
+        self._context = compiled
+        sizes = sizes_of(compiled)
+        self._raw = {
+            each.address: size for each, size in zip(compiled.messages, sizes, strict=True)
+        }
         self.sizes = {
-            each.address: size
+            each.address: as_counted(compiled, size)
             for each, (size, _) in zip(compiled.messages, compiled.message_tokens(), strict=True)
         }
 
@@ -303,16 +201,38 @@ class _Planner:
 
     def count(self, text: str) -> int:
         """Return the tokens of a text."""
-        return self._tokenizer.count(text)
+        return tokens_in(self._context, text)
 
     def tokens_of(self, text: str) -> int:
         """Return the tokens of a summary with this text."""
-        return count_message(self._tokenizer, Message("user", text, kind=SUMMARY)).total
+        return tokens_of(self._context, Message("user", text, kind=SUMMARY))
+
+    def count_with(self, runs: Iterable[MessageRun], texts: Iterable[str]) -> int:
+        """Return the tokens of the context with these summaries in place of their runs."""
+        gone = [self._raw[each] for run in runs for each in run.targets]
+        notes = [Message("user", each, kind=SUMMARY) for each in texts]
+        added = sizes_of(self._context.plain(notes))
+        total, text, media = (
+            all_ - sum(one[n] for one in gone) + sum(one[n] for one in added)
+            for n, all_ in enumerate(sums_of(self._context))
+        )
+        return count_of(self._context, (total, text, media))
 
     def plan(self, range: str, target: int | None) -> CompressionPlan:
-        """Return the plan; raises as `plan`."""
+        """Return the plan.
+
+        Args:
+            range: the messages to compress, as in `selection.select`. Without one, as many of the newest messages stay
+                as the target allows.
+            target: the maximum tokens of the context; None replaces the whole range, at any size.
+
+        Raises:
+            InvalidInputError: the range is malformed, or names nothing that can be replaced.
+            RevisionNotFoundError, MessageNotFoundError: a side of the range does not exist.
+            BudgetError: the target cannot be reached; `needed` is the smallest that can.
+        """
         if target is not None and self.before <= target:
-            return CompressionPlan(self.tip, target, self.before, self.before, self.before, (), {})
+            return self._plan_of(target, self.before, self.before, (), {})
         chosen = select(self.store, self.tip, self.state, range)
         kept: dict[Address, str] = {}
         for entry in self.state.visible():
@@ -363,7 +283,18 @@ class _Planner:
             budget = min(share, max(MAXIMUM_SUMMARY, run.minimum), run.token_count - 1)
             made.append(replace(run, budget=budget))
         after = self.before - sum(run.token_count - run.budget for run in made)
-        return CompressionPlan(self.tip, target, self.before, after, smallest, tuple(made), kept)
+        return self._plan_of(target, after, smallest, tuple(made), kept)
+
+    def _plan_of(
+        self,
+        target: int | None,
+        after: int,
+        smallest: int,
+        runs: tuple[MessageRun, ...],
+        kept: Mapping[str, int],
+    ) -> CompressionPlan:
+        messages = self._context.message_part
+        return CompressionPlan(self.tip, target, self.before, after, smallest, messages, runs, kept)
 
     def _why_kept(self, entry: Entry) -> str:
         if entry.message["role"] in INSTRUCTIONS:
@@ -478,13 +409,31 @@ class _Planner:
             oid = read_commit(oid, read).parents[0]
         return recorded.get(oid)
 
+    def check_growth(self) -> None:
+        """Check that the branch has grown, and that its last compressions saved something.
+
+        Raises:
+            StateError: code `no-gain` if not.
+        """
+        previous = self.last_compression()
+        if previous is None:
+            return
+        new, needed = self.before - previous["after"], int(previous["after"] * NEW_SHARE)
+        if new < needed:
+            why = f"the branch has {max(new, 0):,} new tokens since its last compression, and {needed:,} are needed"
+        elif previous["idle"] >= MAXIMUM_IDLE_RUNS:
+            why = f"the last {previous['idle']} compressions of the branch saved less than a tenth each"
+        else:
+            return
+        raise errors.StateError(why, code=errors.ErrorCode.NO_GAIN)
+
     def unchanged_tip(self, found: CompressionPlan) -> ObjectId:
         """Return the branch's new tip if the messages of a plan are unchanged.
 
         Raises:
             RefChangedError: they are not.
         """
-        tip = ContextCompiler(self.store).compile().commit
+        tip = self._contexts.compile().commit
         now = self.state if tip is None else fold_of(self.store, tip)
         for address in (a for run in found.runs for a in run.targets):
             same = address in now and now.entry(address).same_state(self.state.entry(address))
@@ -499,36 +448,78 @@ class _Planner:
         return tip
 
 
-class _Writer:
-    """Writes the summaries of runs, and checks them.
+class Summaries:
+    """The summaries of a plan's runs, written and checked.
 
     Attributes:
         kind: `model`, `extractive` or `manual`.
+        texts: the summaries.
+        after: the tokens of the context with them.
         prompts: the request to the model for each run, or None.
     """
 
     def __init__(
         self,
-        planner: _Planner,
-        found: CompressionPlan,
+        planner: Planner,
+        plan: CompressionPlan,
         model: Model | None,
         text: str,
         window: int,
+        focus: str = "",
     ) -> None:
+        """Write the summaries.
+
+        Args:
+            planner: planned the compression.
+            plan: its plan.
+            model: writes the summaries; None selects the most important sentences.
+            text: a summary written by hand, for a plan with a single run.
+            window: the maximum tokens of history in one request.
+            focus: what the summaries should dwell on, or "".
+
+        Raises:
+            StateError: code `no-gain` if the summaries are not shorter than what they replace.
+            ModelError: the request failed, or two answers could not be used.
+            InvalidInputError: `text` is empty, or loses what must be kept, or is for several runs.
+            BudgetError: the target is missed with `text`.
+        """
         self._planner = planner
-        self._plan = found
+        self._plan = plan
         self._text = text.strip()
-        if text and (not self._text or len(found.runs) > 1):
-            why = f"for one run of messages, and the range has {len(found.runs)}"
+        self._focus = focus
+        if text and (not self._text or len(plan.runs) > 1):
+            why = f"for one run of messages, and the range has {len(plan.runs)}"
             raise errors.InvalidInputError(f"a written summary is {why if self._text else 'empty'}")
         self._model = None if model is None or text else ModelSummariser(model, window)
         self.kind = "manual" if text else "extractive" if self._model is None else "model"
         self.prompts: list[str | None] = []
-        replaced = {a for run in found.runs for a in run.targets}
+        replaced = {a for run in plan.runs for a in run.targets}
         shown = [a for a in planner.sizes if a not in replaced]
-        sources = [a for run in found.runs for a in run.sources]
-        everything = planner.in_order(dict.fromkeys([*sources, *shown]))
+        everything = planner.in_order(dict.fromkeys([*self.sources, *shown]))
         self._todos = activity_of(planner.messages(everything)).todos
+        self.texts = tuple(self._summary(run, is_last=run is plan.runs[-1]) for run in plan.runs)
+        self.after = planner.count_with(plan.runs, self.texts)
+        self._check_size()
+
+    def _check_size(self) -> None:
+        before, target = self._plan.before, self._plan.target
+        if self.after >= before:
+            raise errors.StateError(
+                f"the summary is not shorter than what it replaces ({before:,} tokens)",
+                code=errors.ErrorCode.NO_GAIN,
+            )
+        if target is not None and self.after > target:
+            raise errors.BudgetError(
+                f"the context would have {self.after:,} tokens with this text, not {target:,}",
+                code=errors.ErrorCode.TARGET_UNREACHABLE,
+                needed=self.after,
+                allowed=target,
+            )
+
+    @property
+    def sources(self) -> list[Address]:
+        """The messages that the summaries are written from."""
+        return [address for run in self._plan.runs for address in run.sources]
 
     @property
     def answers(self) -> Sequence[Any]:
@@ -540,8 +531,7 @@ class _Writer:
         """The model's name from its answers; "" without a model."""
         return next((each.model for each in self.answers if each.model), "")
 
-    def summary(self, run: MessageRun, *, is_last: bool) -> str:
-        """Return the text of a run's summary; raises as `compress`."""
+    def _summary(self, run: MessageRun, *, is_last: bool) -> str:
         planner, count = self._planner, self._planner.count
         kept = {each: tuple(planner.must_keep(each)) for each in (*run.sources, *run.targets)}
         if self._text:
@@ -562,7 +552,7 @@ class _Writer:
         def faults(text: str) -> list[str]:
             return length_faults(text, left, count) or _losses(text, kept)
 
-        passage = Passage(self._said(run, kept), left, count, faults)
+        passage = Passage(self._said(run, kept), left, count, faults, self._focus)
         if self._model is None:
             self.prompts.append(None)
             return whole(extract(passage))
@@ -578,61 +568,49 @@ class _Writer:
         sources = set(run.sources)
         extra = [each for each in run.targets if each not in sources and kept[each]]
         return [
-            SourceMessage(entry.message["role"], said_by(entry, read), kept[entry.address])
+            SourceMessage(
+                entry.message["role"],
+                said := said_by(entry, read),
+                kept[entry.address],
+                entry.address.short(8),
+                entry.message["role"] == "user"
+                and entry.message.get("kind", "dialogue") == "dialogue"
+                and not is_inserted(said),
+            )
             for entry in (state.entry(each) for each in (*run.sources, *extra))
             if entry.message["role"] not in INSTRUCTIONS or kept[entry.address]
         ]
 
-    def commit(
-        self,
-        texts: Sequence[str],
-        after: int,
-        previous: Mapping[str, Any] | None,
-        *,
-        author: str,
-        message: str,
-        guard: Guard | None,
-        salt: Callable[[], Salt] | None,
-    ) -> CommitResult:
-        """Write the commit on the tip of the branch, which may have grown meanwhile."""
-        planner, found = self._planner, self._plan
-        store, tip, meta = planner.store, found.tip, self._meta(after, previous)
-        sources = chain(*(run.sources for run in found.runs))
-        private = private_salt(store, planner.state, sources, salt)
-        for _ in range(_ATTEMPTS):
-            draft = new_draft(store, salt=private, guard=guard)
-            for run, text, prompt in zip(found.runs, texts, self.prompts, strict=True):
-                draft.replace(
-                    run.targets,
-                    [Message("user", text, kind=SUMMARY)],
-                    reason=COMPRESSION,
-                    model=self.model_name,
-                    prompt=prompt,
-                    sources=() if run.sources == run.targets else run.sources,
-                )
-            for answer in self.answers:
-                if answer.usage is not None:
-                    draft.record_usage(answer.usage, model=answer.model)
-            try:
-                return write(store, draft, author=author, message=message, meta=meta, onto=tip)
-            except errors.RefChangedError:
-                tip = planner.unchanged_tip(found)
-        raise errors.RefChangedError("the branch keeps moving", ref=store.refs.head().ref)
+    def draft_into(self, draft: Draft) -> None:
+        """Add the operations of the compression to a draft."""
+        for run, text, prompt in zip(self._plan.runs, self.texts, self.prompts, strict=True):
+            draft.replace(
+                run.targets,
+                [Message("user", text, kind=SUMMARY)],
+                reason=COMPRESSION,
+                model=self.model_name,
+                prompt=prompt,
+                sources=() if run.sources == run.targets else run.sources,
+            )
+        for answer in self.answers:
+            if answer.usage is not None:
+                draft.record_usage(answer.usage, model=answer.model)
 
-    def _meta(self, after: int, previous: Mapping[str, Any] | None) -> dict[str, Any]:
+    def meta(self) -> dict[str, Any]:
         """Return the commit's metadata about the compression."""
-        found, messages = self._plan, sum(self._planner.sizes.values())
-        saved_little = found.before - after < messages * NEW_SHARE
+        plan, messages = self._plan, sum(self._planner.sizes.values())
+        previous = self._planner.last_compression()
+        saved_little = plan.before - self.after < messages * NEW_SHARE
         recorded: dict[str, Any] = {
-            "after": after,
-            "before": found.before,
+            "after": self.after,
+            "before": plan.before,
             "idle": (previous["idle"] if previous else 0) + 1 if saved_little else 0,
-            "sources": [self._hash(run.sources).hex() for run in found.runs],
+            "sources": [self._hash(run.sources).hex() for run in plan.runs],
             "summariser": self.kind,
             "version": VERSION,
         }
         return {
-            COMPRESSION: recorded | ({"target": found.target} if found.target is not None else {})
+            COMPRESSION: recorded | ({"target": plan.target} if plan.target is not None else {})
         }
 
     def _hash(self, addresses: Iterable[Address]) -> bytes:

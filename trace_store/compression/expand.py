@@ -2,71 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trace_store import errors
-from trace_store import revision as revisions
+from trace_store.base.frozen import value
 from trace_store.compression.selection import SUMMARISES, origin_of
-from trace_store.context.fold import REPLACED
+from trace_store.context.compiled import CompiledContext
+from trace_store.context.fold import REPLACED, Fold
 from trace_store.context.ghost import ghost_text
 from trace_store.context.snapshots import fold_of
-from trace_store.frozen import value
-from trace_store.history.commit import new_draft, write
+from trace_store.history.draft import CommitResult
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
-from trace_store.objects.commit import Commit
+from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.message import Message, load_message
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_store.context.compiled import CompiledContext
-    from trace_store.context.fold import Fold
-    from trace_store.history.draft import CommitResult
-    from trace_store.objects.commit import Operation
-    from trace_store.store.handle import Store
+from trace_store.store import revision as revisions
+from trace_store.store.store import Store
 
 REASON = "expand"
+FULL = "full"
+"""The state of a message that is shown as it was written."""
 
 
 @value
 class Expansion:
-    """An expansion that was written.
+    """The result of an expansion.
 
     Attributes:
-        result: the commit.
-        what: the previous state of the message: `compressed`, `removed` or `edited`.
+        result: the commit; unchanged if the message was shown in full already.
+        what: the previous state of the message: `compressed`, `removed`, `edited` or `full`.
         messages: the messages that are shown in full now.
     """
+
+    JSON = "commit=result.oid changed=result.changed ref=result.ref"
 
     result: CommitResult
     what: str
     messages: tuple[Address, ...]
-
-
-def expand(store: Store, target: str, *, author: str, message: str = "") -> Expansion:
-    """Show a message in full for good, in one commit.
-
-    A summary becomes the messages that it replaced, and a removed message is restored. An edited message gets its first
-    version back. A message that a summary replaced is visible again next to the summary.
-
-    Args:
-        store: the store.
-        target: the address.
-        author: the author of the commit.
-        message: the commit message.
-
-    Raises:
-        MessageNotFoundError, RevisionNotFoundError: the context does not hold the message.
-        InvalidInputError: the message is already shown in full, or is skipped.
-        As `history.commit.write`.
-    """
-    tip = revisions.resolve_commit(store, "HEAD")
-    address = revisions.resolve_address(store, target)
-    what, operations, shown = _operations(store, fold_of(store, tip), address)
-    draft = new_draft(store)
-    draft.operations += operations
-    made = write(store, draft, author=author, message=message, onto=tip)
-    return Expansion(made, what, shown)
 
 
 def expanded_messages(
@@ -74,14 +46,16 @@ def expanded_messages(
 ) -> list[Message]:
     """Return the messages of a context with some of them shown in full; nothing is written.
 
-    Raises as `expand`.
+    Raises:
+        MessageNotFoundError, RevisionNotFoundError: the context does not hold the message.
+        InvalidInputError: the message is skipped.
     """
     if context.commit is None:
         raise errors.UnbornBranchError("the branch has no commit yet")
     state = fold_of(store, context.commit).copy()
     for target in targets:
         address = revisions.resolve_address(store, target)
-        _, operations, _ = _operations(store, state, address)
+        _, operations, _ = expanding_operations(store, state, address)
         state.apply(HERE, Commit((), "", 0, operations))
     return [
         Message(entry.message["role"], ghost_text(entry.address, entry.message, store.objects.read))
@@ -91,15 +65,20 @@ def expanded_messages(
     ]
 
 
-def _operations(
+def expanding_operations(
     store: Store, state: Fold, address: Address
 ) -> tuple[str, list[Operation], tuple[Address, ...]]:
-    """Return a message's state, its expanding operations, and the messages they show."""
+    """Return what a message is, the operations that show it in full, and the messages that they show.
+
+    Raises:
+        MessageNotFoundError: the context does not hold the message.
+        InvalidInputError: the message is skipped.
+    """
     entry = state.entry(address)
     unit = state.unit(address)
     if entry.hidden:
         what = "compressed" if entry.hidden == REPLACED else "removed"
-        return what, [ops.restore([address])], unit
+        return what, [ops.restore([address], version=0 if entry.is_edited else None)], unit
     if entry.priority == ops.SKIP:
         raise errors.InvalidInputError(f"message {address} is skipped: give it another priority")
     origin = origin_of(store, state, address)
@@ -112,7 +91,7 @@ def _operations(
         return "compressed", operations, tuple(state.in_order(state.units(hidden)))
     if entry.is_edited:
         return "edited", [ops.restore([address], version=0)], (address,)
-    raise errors.InvalidInputError(f"message {address} is already shown in full")
+    return FULL, [ops.restore([address])], (address,)
 
 
 def _ghosts(

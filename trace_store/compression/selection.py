@@ -11,24 +11,23 @@ A side that is a commit and one that is a message can be combined.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store import revision as revisions
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
 from trace_store.context.content import are_private
 from trace_store.context.fold import REPLACED
 from trace_store.context.snapshots import fold_of
-from trace_store.frozen import value
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, read_addresses
 from trace_store.objects.commit import read_commit
-from trace_store.oid import ObjectId
+from trace_store.store import revision as revisions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from trace_store.context.fold import Entry, Fold
     from trace_store.objects.commit import Operation
-    from trace_store.objects.content import Salt
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 COMPRESSION = "compression"
 SUMMARISES = (COMPRESSION, "compaction", "merge")
@@ -163,15 +162,10 @@ def originals(store: Store, state: Fold, address: Address) -> tuple[Address, ...
     return tuple(found)
 
 
-def private_salt(
-    store: Store, state: Fold, addresses: Iterable[Address], salt: Callable[[], Salt] | None
-) -> Salt | None:
-    """Return the salt for content that is written from some messages, if one of them is private."""
-    if salt is None:
-        return None
+def is_private(store: Store, state: Fold, addresses: Iterable[Address]) -> bool:
+    """Return True if content that is written from some messages is private, because one of them is."""
     read = store.objects.read
-    is_one = any(are_private(state.entry(each).parts, read) for each in addresses)
-    return salt() if is_one else None
+    return any(are_private(state.entry(each).parts, read) for each in addresses)
 
 
 def _hidden(state: Fold, addresses: tuple[Address, ...]) -> list[Address]:

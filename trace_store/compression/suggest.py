@@ -1,8 +1,8 @@
 """Suggestions to replace, shorten or pin messages, with the savings and reasons; no model is asked.
 
-superseded   a file that was read again or changed later
+superseded   a file that was read again, or written as a whole, later
 stale        a file that has changed on disk since it was read
-duplicate    an output that a later one repeats
+duplicate    an output whose lines a later one has
 similar      an output that a later one almost repeats
 failed       the output of a failed call
 cold         a long output, or a topic, that no later message uses any more
@@ -23,44 +23,31 @@ from __future__ import annotations
 import math
 import os
 import re
-from itertools import chain
+from collections import Counter
+from itertools import chain, islice
 from zlib import crc32
 
 from trace_store import errors
-from trace_store.compression.selection import private_salt
-from trace_store.compression.trim import (
-    DUPLICATE,
-    FAILED,
-    FAILED_TOKENS,
-    KEPT_TURNS,
-    REASON,
-    SUMMARY,
-    SUPERSEDED,
-    Output,
-    WorkingContext,
-    duplicates,
-    note_text,
-    shortened,
-    superseded,
-    working_state,
-)
-from trace_store.context.activity import READ, action_of
-from trace_store.frozen import value
-from trace_store.history.commit import new_draft, write
+from trace_store.base.frozen import value
+from trace_store.compression.cuts import note_text, shortened
+from trace_store.compression.repeats import DUPLICATE, lines_of, repeats
+from trace_store.compression.trim import FAILED, FAILED_TOKENS, KEPT_TURNS
+from trace_store.compression.working import REASON, SUMMARY, Output, WorkingContext, working_context
+from trace_store.context.activity import READ, WRITE, action_of, may_say_failure
+from trace_store.context.wording import is_inserted
 from trace_store.objects import operations as ops
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from trace_store.context.compiled import CompiledMessage
-    from trace_store.history.draft import CommitResult
+    from trace_store.context.compiled import CompiledMessage, LoadedMessage
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.history.draft import Draft
     from trace_store.objects.address import Address
-    from trace_store.objects.content import Salt
     from trace_store.objects.parts import Part
-    from trace_store.store.handle import Store
 
 _HASHES = 64
 _BANDS = 16
@@ -89,8 +76,8 @@ _SMALLEST_OUTPUT = 400
 _SMALLEST_SAVING = 50
 _PIN_MENTIONS = 8
 _PINS = 3
-_NUMBERED = re.compile(r"^\s*\d+(?:→|\t|: ?)")
-_CHANGED_SHARE = 0.1
+_TOPIC_NAMES = 4
+_CHANGED_SHARE = 0.05
 
 HALF_LIFE = 40
 """Half-life: the number of messages after which a mention counts half."""
@@ -185,6 +172,8 @@ class Suggestion:
         call_id: of the output that is shortened, or "".
     """
 
+    JSON = "-text -call_id"
+
     action: str
     reason: str
     addresses: tuple[Address, ...]
@@ -196,18 +185,39 @@ class Suggestion:
 
 
 @value
+class Topic:
+    """Turns of the user that have names in common.
+
+    Attributes:
+        names: the paths and identifiers that most of its messages name, most frequent first.
+        turns: the messages of the user that begin its turns.
+        tokens: the tokens of its turns.
+        heat: their mean heat.
+    """
+
+    names: tuple[str, ...]
+    turns: tuple[Address, ...]
+    tokens: int
+    heat: float
+
+
+@value
 class Suggestions:
     """The proposals for a context, largest savings first.
 
     Attributes:
         tokens: the tokens of the context.
         proposals: the proposals.
+        topics: what the turns are about, in the order in which they begin.
         heat: the heat of each message, by position.
         sizes: the tokens of each message, by position.
     """
 
+    JSON = "token_count=tokens -sizes"
+
     tokens: int
     proposals: tuple[Suggestion, ...]
+    topics: tuple[Topic, ...]
     heat: tuple[float, ...]
     sizes: tuple[int, ...]
 
@@ -219,6 +229,7 @@ class _Search:
         self.working = working
         self.root = root
         self.heat = Heat(working.messages)
+        self.sizes = tuple(working.tokens)
         self.turns = turns = working.user_turns()
         self.tail = turns[-KEPT_TURNS] if len(turns) >= KEPT_TURNS else len(working.messages)
         self._taken: set[tuple[int, str]] = set()
@@ -229,16 +240,18 @@ class _Search:
     def run(self) -> Iterator[Suggestion]:
         working = self.working
         outputs = [each for each in working.outputs if each.at not in working.kept]
-        for output, later, said in superseded(outputs):
-            if later.action.kind == READ or output.at < self.tail:
-                yield from self._pointer(output, SUPERSEDED, said, later)
-        for output, later in duplicates(outputs):
-            yield from self._pointer(output, DUPLICATE, "has the same output as", later)
+        for each in repeats(working, self._may_leave):
+            note = each.note(working)
+            said = note.strip("[]")
+            if each.reason == DUPLICATE:
+                said = f"{each.output.action.subject[:60]}: {said}"
+            for found in self._shorten(each.output, each.reason, note, said):
+                self._named.add(each.holder.at)
+                yield found
         long = [each for each in outputs if len(each.text) >= _SMALLEST_OUTPUT]
         for one, other, share in near_duplicates([each.text for each in long]):
             if long[one].at != long[other].at:
-                said = f"is {min(share, 0.99):.0%} the same as"
-                yield from self._pointer(long[one], SIMILAR, said, long[other])
+                yield from self._similar(long[one], long[other], share)
         for output in outputs:
             yield from self._stale(output)
         old = [each for each in outputs if each.at < self.tail]
@@ -256,22 +269,27 @@ class _Search:
                 yield from self._shorter(output, COLD, _KEPT_TOKENS, said)
         yield from self._pins()
 
+    def _may_leave(self, output: Output, later: Output) -> bool:
+        is_recent = later.action.kind == WRITE and output.at >= self.tail
+        return later.at != output.at and output.at not in self.working.kept and not is_recent
+
     def _is_cold(self, positions: Sequence[int]) -> bool:
         return all(self.heat.values[at] < _COLD_HEAT for at in positions)
 
-    def _pointer(
-        self, output: Output, reason: str, said: str, later: Output
-    ) -> Iterator[Suggestion]:
-        subject = output.action.subject[:60]
+    def _similar(self, output: Output, later: Output, share: float) -> Iterator[Suggestion]:
+        own = set(lines_of(output.text))
+        other = len(own - set(lines_of(later.text)))
         address = self.working.short_address(later.at)
-        text = f"[{subject} {said} {address}]"
-        for found in self._shorten(output, reason, text, f"{subject} {said} {address}"):
-            if reason != SUPERSEDED or later.action.kind == READ:
-                self._named.add(later.at)
+        said = f"{output.action.subject[:60]} is {min(share, 0.99):.0%} the same as {address}"
+        said += f"; {other:,} of its {len(own):,} lines are not there"
+        for found in self._shorten(output, SIMILAR, f"[{said}]", said):
+            self._named.add(later.at)
             yield found
 
     def _shorter(self, output: Output, reason: str, tokens: int, said: str) -> Iterator[Suggestion]:
-        text = shortened(output.text, tokens, self.working.short_address(output.at))
+        failures = may_say_failure(output.action, output.outcome)
+        address = self.working.short_address(output.at)
+        text = shortened(output.text, tokens, address, failures=failures)
         if text:
             yield from self._shorten(output, reason, text, f"{output.action.subject[:60]}: {said}")
 
@@ -292,9 +310,11 @@ class _Search:
         if action.kind != READ or len(action.paths) != 1 or output.outcome.failed:
             return
         share = _changed_share(os.path.join(self.root, action.paths[0]), output.text)
-        if share > _CHANGED_SHARE:
+        if share is None or share >= _CHANGED_SHARE:
             said = (
-                f"{share:.0%} of its lines have changed on disk since" if share < 1 else "is gone"
+                "is gone"
+                if share is None
+                else f"{share:.0%} of its lines have changed on disk since"
             )
             text = f"[{action.subject}: {said}]"
             yield from self._shorten(output, STALE, text, f"{action.subject}: {said}")
@@ -314,6 +334,24 @@ class _Search:
                 if working.whole_units(span) == span:
                     yield from self._replace(span, len(numbers))
 
+    def topics(self) -> Iterator[Topic]:
+        """Yield what the turns are about; turns that name nothing have no topic."""
+        messages, heat = self.working.messages, self.heat
+        ends = (*self.turns[1:], len(messages))
+        spans = [range(start, end) for start, end in zip(self.turns, ends, strict=True)]
+        marks = [set().union(*(heat.marks[at] for at in span)) for span in spans]
+        spans = [span for span, own in zip(spans, marks, strict=True) if own]
+        for numbers in topics(list(filter(None, marks))):
+            places = [at for number in numbers for at in spans[number]]
+            names = Counter(mark for at in places for mark in sorted(heat.marks[at]))
+            telling = (name for name, _ in names.most_common() if not name.isdigit())
+            yield Topic(
+                tuple(islice(telling, _TOPIC_NAMES)),
+                tuple(messages[spans[number][0]].address for number in numbers),
+                sum(self.sizes[at] for at in places),
+                round(sum(heat.values[at] for at in places) / len(places), 4),
+            )
+
     def _replace(self, span: list[int], turns: int) -> Iterator[Suggestion]:
         working = self.working
         text = note_text(working, span)
@@ -324,14 +362,18 @@ class _Search:
         names = chain.from_iterable(sorted(self.heat.marks[at], key=len) for at in span)
         about = ", ".join(dict.fromkeys(name for name in names if not name.isdigit()))[:60]
         said = f"nothing later uses this{f' (one of {turns} turns)' if turns > 1 else ''}: {about}"
-        warm = sum(self.heat.values[at] for at in span) / len(span)
+        warm = round(sum(self.heat.values[at] for at in span) / len(span), 4)
         addresses = tuple(working.messages[at].address for at in span)
         yield Suggestion(REPLACE, COLD, addresses, saved, said, warm, text)
 
     def _pins(self) -> Iterator[Suggestion]:
         heat, working = self.heat, self.working
         used = [
-            at for at in self.turns if at not in working.kept and heat.mentions[at] >= _PIN_MENTIONS
+            at
+            for at in self.turns
+            if at not in working.kept
+            and heat.mentions[at] >= _PIN_MENTIONS
+            and not is_inserted(working.messages[at].text)
         ]
         for at in sorted(used, key=lambda each: -heat.mentions[each])[:_PINS]:
             message = working.messages[at]
@@ -341,45 +383,31 @@ class _Search:
             yield Suggestion(PIN, PIN, (message.address,), 0, said, heat.values[at])
 
 
-def suggest(store: Store, *, root: str = ".") -> Suggestions:
+def suggest(contexts: ContextCompiler, *, root: str = ".") -> Suggestions:
     """Return proposals for the context of a branch.
 
     Args:
-        store: the store.
+        contexts: compiles the contexts of the branch.
         root: the folder that relative paths of files start from.
 
     Raises:
         UnbornBranchError: the branch has no commit.
         ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
     """
-    working = WorkingContext(*working_state(store))
+    working = working_context(contexts)
     tokens, sizes = working.total, tuple(working.tokens)
     search = _Search(working, root)
     proposals = sorted(search.run(), key=lambda each: -each.tokens)
-    return Suggestions(tokens, tuple(proposals), tuple(search.heat.values), sizes)
+    themes = tuple(search.topics())
+    return Suggestions(tokens, tuple(proposals), themes, tuple(search.heat.values), sizes)
 
 
-def apply(
-    store: Store,
-    chosen: Sequence[Suggestion],
-    *,
-    author: str,
-    message: str = "",
-    salt: Callable[[], Salt] | None = None,
-) -> CommitResult:
-    """Apply proposals in one commit; `salt` is as in `trim.trim`.
+def draft_into(draft: Draft, chosen: Sequence[Suggestion], working: WorkingContext) -> None:
+    """Add the operations of proposals to a draft.
 
     Raises:
-        InvalidOperationError: there are no proposals.
         MessageNotFoundError: the context does not show a message any more.
-        StorageError: the disk failed; nothing was written.
     """
-    if not chosen:
-        raise errors.InvalidOperationError("there is no proposal to apply")
-    context, state = working_state(store)
-    changed = (address for each in chosen for address in each.addresses if address in state)
-    draft = new_draft(store, salt=private_salt(store, state, changed, salt))
-    working = WorkingContext(context, state)
     outputs = {(working.messages[each.at].address, each.call_id): each for each in working.outputs}
     for each in chosen:
         if each.action == PIN:
@@ -393,28 +421,18 @@ def apply(
             short = each.addresses[0].short(8)
             raise errors.MessageNotFoundError(f"the context does not show message {short}")
     working.draft_into(draft)
-    saved = sum(each.tokens for each in chosen)
-    return write(
-        store,
-        draft,
-        author=author,
-        message=message or f"suggestions: {len(chosen)} applied, {saved:,} tokens saved",
-        onto=context.commit,
-    )
 
 
-def _changed_share(path: str, text: str) -> float:
-    """Return the share of an output's lines that are gone from a file; 0 if unknown."""
-    lines = [
-        line for line in (_NUMBERED.sub("", each).strip() for each in text.splitlines()) if line
-    ]
+def _changed_share(path: str, text: str) -> float | None:
+    """Return the share of an output's lines that a file does not have; 0 if unknown, None if there is no file."""
+    lines = lines_of(text)
     if not lines or not os.path.isabs(path):
         return 0.0
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             now = {line.strip() for line in file}
     except FileNotFoundError:
-        return 1.0 if os.path.isdir(os.path.dirname(path)) else 0.0
+        return None if os.path.isdir(os.path.dirname(path)) else 0.0
     except OSError:
         return 0.0
     return sum(line not in now for line in lines) / len(lines)
@@ -454,7 +472,7 @@ class Heat:
         marks: the marks of each message, without very common ones.
     """
 
-    def __init__(self, messages: Sequence[CompiledMessage]) -> None:
+    def __init__(self, messages: Sequence[CompiledMessage | LoadedMessage]) -> None:
         count = len(messages)
         marks = [marks_of(message.parts) for message in messages]
         places: dict[str, list[int]] = {}
@@ -485,10 +503,10 @@ class Heat:
             raw.append(decay[at] + used / math.sqrt(len(found) or 1))
         hottest = max(raw, default=0.0) or 1.0
         self.values = [
-            1.0 if _is_fixed(message) else value / hottest
+            1.0 if _is_fixed(message) else round(value / hottest, 4)
             for message, value in zip(messages, raw, strict=True)
         ]
 
 
-def _is_fixed(message: CompiledMessage) -> bool:
+def _is_fixed(message: CompiledMessage | LoadedMessage) -> bool:
     return message.priority == ops.PINNED or message.role in ("system", "developer")

@@ -1,6 +1,6 @@
 """Contexts: the input of a model, its size in tokens, and provider usage reports."""
 
-from trace_store.lazy_import import names
+from trace_store.base.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from trace_store.context.content import call_line as call_line
     from trace_store.context.content import result_line as result_line
     from trace_store.context.faults import Fault as Fault
-    from trace_store.context.repair import RepairedContext as RepairedContext
-    from trace_store.context.repair import repair_context as repair_context
+    from trace_store.context.repair_steps import RepairedContext as RepairedContext
+    from trace_store.context.repair_steps import repair_context as repair_context
     from trace_store.context.tokens.models import nearest_model as nearest_model
     from trace_store.context.tokens.tokenizer import CallableTokenizer as CallableTokenizer
     from trace_store.context.tokens.tokenizer import Tokenizer as Tokenizer
@@ -33,8 +33,8 @@ _HOMES = {
     "get_tokenizer": "tokens.tokenizer",
     "nearest_model": "tokens.models",
     "normalise_usage": "usage",
-    "repair_context": "repair",
-    "RepairedContext": "repair",
+    "repair_context": "repair_steps",
+    "RepairedContext": "repair_steps",
     "result_line": "content",
     "Tokenizer": "tokens.tokenizer",
     "Usage": "usage",

@@ -10,12 +10,13 @@ import json
 import re
 from functools import lru_cache
 
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.context.file_paths import normal_path
 from trace_store.objects.parts import Text, ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from trace_store.context.compiled import MessageLike
@@ -27,6 +28,8 @@ RUN = "run"
 SEARCH = "search"
 PLAN = "plan"
 OTHER = "other"
+DROPPED = "dropped"
+"""The status of an open to-do that a later list left out."""
 
 _KINDS = {
     READ: "read readfile readmanyfiles readtextfile view viewfile openfile open cat",
@@ -42,13 +45,15 @@ _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split
 _EDITORS = frozenset(("strreplaceeditor", "strreplacebasededittool", "texteditor"))
 _PATHS = ("file_path", "filePath", "path", "absolute_path", "filename", "notebook_path", "file")
 _COMMANDS = ("command", "cmd", "keystrokes", "script", "code", "pattern", "query", "url", "prompt")
+_CONTENTS = ("content", "file_text", "contents")
 _SPANS = ("offset", "limit", "start_line", "end_line", "view_range", "line_start", "line_end")
 _SCRIPTED = re.compile(r"exec_command\(\{\s*cmd:\s*([\"'`])(.*?)(?<!\\)\1", re.DOTALL)
 """The commands in a script of Codex, which calls its tools from JavaScript."""
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _SHELL_READ = re.compile(
-    r"(?:cat|nl(?: -ba)?|head(?: -n? ?\d+)?|tail(?: -n? ?\d+)?|sed -n ['\"]?([\d,$]+)p['\"]?) ([^\s|;&<>*?]+)"
+    r"(?:cat|nl(?: -ba)?|((?:head|tail)(?: -n? ?\+?\d+)?|sed -n ['\"]?[\d,$]+p['\"]?)) ([^\s|;&<>*?]+)"
 )
+_FOLDERS = ("workdir", "cwd", "working_directory", "dir_path", "directory")
 _EXIT = re.compile(r"(?:\"exit_code\": ?|[Ee]xit code:? |exited with code |exit status )(-?\d+)")
 _HEADER = re.compile(
     r"(?:Chunk ID|Wall time|Original token count|Output|Script \w+|Total output)\b"
@@ -58,6 +63,47 @@ _TEST = re.compile(
     r"\b(?:pytest|tox|nox|unittest|go test|cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun)(?: run)? test|jest|vitest|mocha"
     r"|mvn test|gradle\w* test|rspec|phpunit|ctest|make (?:test|check)|mise run test\S*)"
 )
+_FAILURE = re.compile(
+    r"(?:[\w.]*(?:error|exception|failure)|fatal|failed)(?: [\w()]+){0,4}[:>]|traceback \(most recent"
+    r"|failed to \w|could not \w|no such file|permission denied|command not found"
+    r"|(?:the )?(?:string|text|old_string) (?:to replace )?(?:was )?not found",
+    re.IGNORECASE,
+)
+"""How an output begins that reports a failure, in formats without a flag for it."""
+_SAYS_FAILURE = re.compile(
+    r"\(fail\)|^\W*(?:FAIL(?:ED|URE)?|ERROR)\b|---? FAIL|\.\.\. FAILED|^\s*not ok\b|^\s*[✗✘✕×]|^E\s{2,}\S"
+    r"|(?i:\b(?:error|fatal|panic|exception|failure)(?:\[[\w-]+\]| [a-z]{1,5}-?\d+)?: )"
+    r"|\w*(?:Error|Exception)(?:: | \[|$)|^\S+?:\d+:\d+: \w|\d+:\d+\s+error\b"
+    r"|(?i:traceback \(most recent|segmentation fault|core dumped|command not found|no such file or directory)"
+    r"|(?i:permission denied|symbol\(s\) not found|undefined reference|panicked at|npm err!|\*\*\* .*error \d)"
+    r"|(?i:exit(?:ed)?(?: with)? (?:code|status):? ?[1-9]\d*|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b)",
+)
+"""Lines in the forms in which compilers, tracebacks, tests and commands say what failed."""
+_NONE_FAILED = re.compile(
+    r"\b(?:0|no|without|zero) (?:\w+ )?(?:errors?|fail\w*|exceptions?|warnings?)\b", re.IGNORECASE
+)
+_PLACES_FAILURE = re.compile(
+    r"\(fail\)|^\W*FAIL(?:ED)?\b \S|---? FAIL|\.\.\. FAILED|^\s*not ok\b|^\s*[✗✘✕×]|^E\s{2,}\S"
+    r"|[\w/\\-]\.\w{1,5}[:(]\d+.*\w|\d+:\d+\s+error\b|panicked at"
+)
+"""Those that name a test or a place."""
+_NAMES_FAILURE = re.compile(
+    r"(?i:\b(?:fatal|panic|error|exception)\b[^:]{0,40}: )|\w(?:Error|Exception): "
+)
+"""Those that name the failure, rather than say that there is one."""
+_SHOWS_TEXT = re.compile(
+    r"\s*(?:cd [^&;|]+(?:&&|;)\s*)*(?:\S*/)?(?:cat|nl|sed|head|tail|less|grep|egrep|rg|ag|ls|find|tree|awk|jq|diff|wc"
+    r"|git(?: -\S+| -C \S+)* (?:diff|show|log|status|grep|blame))\b"
+)
+"""Commands that print files or history, in which a word such as "error" says nothing about the command."""
+_NO_FAILURE = re.compile(
+    r"sibling tool call errored|request interrupted|interrupted by (?:the )?user|cancell?ed|^\^C$",
+    re.IGNORECASE,
+)
+"""How the output of a call ends that was stopped, and did not fail by itself."""
+REJECTED = re.compile(r"user (?:doesn't want to proceed|rejected|declined|denied)", re.IGNORECASE)
+"""What an output says of a call that the user refused."""
+_LONGEST_LINE = 240
 _HEAD_CHARACTERS = 2_000
 _ERROR_CHARACTERS = 200
 
@@ -71,12 +117,16 @@ class Action:
         paths: the files that it names.
         text: the command, pattern or other main argument, or "".
         span: the part of the file that a read returns, as an opaque value to compare; "" for the whole file.
+        folder: the folder that its relative paths start from, or "" if the call does not say.
+        content: the whole text of the file that it writes, or "".
     """
 
     kind: str
     paths: tuple[str, ...]
     text: str
     span: str = ""
+    folder: str = ""
+    content: str = ""
 
     @property
     def subject(self) -> str:
@@ -98,7 +148,7 @@ class Outcome:
     Attributes:
         failed: whether the tool or the command reported a failure.
         exit_code: of a command, or None if none was reported.
-        error: first line of the error message, or "".
+        error: the line of the output that names the failure, or "".
     """
 
     failed: bool
@@ -154,11 +204,14 @@ class Activity:
         steps: all tool calls, in order.
         files: files that it read or wrote, by last use, the latest last.
         todos: its last to-do list.
+        all_todos: the to-dos of all lists by their latest state, in the order in which they came up. Open ones that a
+            later list left out have the status DROPPED.
     """
 
     steps: tuple[ToolStep, ...]
     files: tuple[FileUse, ...]
     todos: tuple[ToDo, ...]
+    all_todos: tuple[ToDo, ...] = ()
 
     @property
     def commands(self) -> tuple[ToolStep, ...]:
@@ -188,6 +241,7 @@ def activity_of(messages: Iterable[MessageLike]) -> Activity:
                 results[part.call_id] = part, address
     steps = []
     todos: dict[str, ToDo] = {}
+    all_todos: dict[str, ToDo] = {}
     for call, address in calls:
         result, at = results.get(call.id, (None, None))
         action = action_of(call)
@@ -195,7 +249,13 @@ def activity_of(messages: Iterable[MessageLike]) -> Activity:
         steps.append(ToolStep(action, outcome, address, at))
         if action.kind == PLAN:
             update_todos(todos, call, result)
-    return Activity(tuple(steps), tuple(_files(steps)), tuple(todos.values()))
+            all_todos.update((each.text, each) for each in todos.values())
+    listed = {each.text for each in todos.values()}
+    latest = (
+        each if each.is_done or each.text in listed else ToDo(each.text, DROPPED)
+        for each in all_todos.values()
+    )
+    return Activity(tuple(steps), tuple(_files(steps)), tuple(todos.values()), tuple(latest))
 
 
 def kind_of_tool(name: str) -> str:
@@ -219,25 +279,91 @@ def action_of(call: ToolCall) -> Action:
     path = _first_text(arguments, _PATHS)
     patched = _PATCHED.findall(text or _first_text(arguments, ("input", "patch", "patchText")))
     if patched:
-        return Action(WRITE, tuple(dict.fromkeys(patched)), text)
+        return Action(WRITE, tuple(dict.fromkeys(map(normal_path, patched))), text)
+    folder = normal_path(_first_text(arguments, _FOLDERS))
     if kind == RUN and (read := _SHELL_READ.fullmatch(text.strip())):
-        return Action(READ, (read[2],), text, read[1] or "")
+        return Action(READ, (normal_path(read[2]),), text, read[1] or "", folder)
     span = {key: arguments[key] for key in _SPANS if arguments.get(key) is not None}
-    return Action(kind, (path,) if path else (), text, json.dumps(span) if span else "")
+    content = _first_text(arguments, _CONTENTS) if kind == WRITE else ""
+    said = json.dumps(span) if span else ""
+    return Action(kind, (normal_path(path),) if path else (), text, said, folder, content)
+
+
+def test_program(command: str) -> str:
+    """Return the program that runs tests in a command, or ""."""
+    found = _TEST.search(command)
+    return found[0] if found else ""
+
+
+def is_header(line: str) -> bool:
+    """Return True for a line that Codex puts before the output of a command."""
+    return _HEADER.match(line) is not None
+
+
+def output_lines(text: str) -> list[str]:
+    """Return the lines of an output without blanks around them, blank ones, and what Codex puts before an output.
+
+    Some tools wrap an output in a JSON object.
+    """
+    if text[:1] == "{":
+        found = _arguments(text)
+        inner = found.get("output", found.get("content"))
+        text = inner if isinstance(inner, str) else text
+    lines = (line.strip() for line in text.splitlines())
+    return [line for line in lines if line and not _HEADER.match(line)]
+
+
+def says_failure(line: str) -> bool:
+    """Return True if a line of an output says what failed: of a compiler, a traceback, a test or a command."""
+    line = line[:_LONGEST_LINE]
+    return _SAYS_FAILURE.search(line) is not None and not _NONE_FAILED.search(line)
+
+
+def failure_rank(line: str) -> int:
+    """Return 0 for a line that names a test or a place that failed, 1 for one that names the failure, else 2."""
+    line = line[:_LONGEST_LINE]
+    if _PLACES_FAILURE.search(line):
+        return 0
+    return 1 if _NAMES_FAILURE.search(line) else 2
+
+
+def may_say_failure(action: Action, outcome: Outcome) -> bool:
+    """Return True if lines of an output that look like failures are some: not in a file, a search or a difference."""
+    shows_text = action.kind == RUN and _SHOWS_TEXT.match(action.text)
+    return outcome.failed or (action.kind in (RUN, OTHER) and not shows_text)
+
+
+def was_stopped(outcome: Outcome) -> bool:
+    """Return True if a call was stopped, by its user or with others, and did not fail by itself."""
+    return _NO_FAILURE.search(outcome.error) is not None
+
+
+def reports_failure(text: str) -> bool:
+    """Return True if an output begins as a report of a failure does, or is a JSON object with an error."""
+    start = text.lstrip()
+    if start[:1] == "{":
+        found = _arguments(text)
+        return bool(found.get("error")) or found.get("success") is False
+    return _FAILURE.match(start.lstrip("<[(*")) is not None
 
 
 def outcome_of(result: ToolResult) -> Outcome:
-    """Return how a call ended: by the tool's own flag, or the exit code that its output names first."""
+    """Return how a call ended.
+
+    The tool's own flag says it, or the exit code that the output names first, or else how the output begins.
+    """
     text = "\n".join(part.text for part in result.content if isinstance(part, Text))
     start, end = text[:_HEAD_CHARACTERS], text[_HEAD_CHARACTERS:][-_HEAD_CHARACTERS:]
     found = _exit_in(start) or _exit_in(end)
     code = int(found[1]) if found else None
-    failed = bool(result.is_error) or bool(code)
+    failed = bool(result.is_error) or bool(code) or (code is None and reports_failure(text))
     error = ""
     if failed:
         # A line of brackets alone, as JSON begins, says nothing.
-        lines = (line.strip() for line in start.splitlines() if any(map(str.isalnum, line)))
-        error = next((line for line in lines if not _exit_in(line) and not _HEADER.match(line)), "")
+        lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
+        lines = [line for line in lines if not _exit_in(line) and not _HEADER.match(line)]
+        saying = [line for line in lines if says_failure(line)]
+        error = next(iter((*sorted(saying, key=failure_rank), *lines)), "")
     return Outcome(failed, code, error[:_ERROR_CHARACTERS])
 
 
@@ -290,6 +416,18 @@ def _arguments(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def texts_in(arguments: str) -> Iterator[str]:
+    """Yield the texts in the arguments of a call, at any depth; of arguments that are no JSON object, all of them."""
+    found = _arguments(arguments)
+    waiting: list[Any] = [found] if found else [arguments]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict | list):
+            waiting += each.values() if isinstance(each, dict) else each
 
 
 def _first_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from itertools import islice
 
 from trace_store import errors
+from trace_store.base.gc_pause import paused
+from trace_store.base.oid import ObjectId
 from trace_store.context.compile_index import (
     EDITED,
     GHOST,
@@ -26,13 +28,11 @@ from trace_store.context.compile_index import (
     unpack_homes,
 )
 from trace_store.context.content import version_at
-from trace_store.gc_pause import paused
 from trace_store.objects.address import resolve_calls
 from trace_store.objects.codec import links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts, part_blobs
 from trace_store.objects.operations import stored_messages
-from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

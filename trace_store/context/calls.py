@@ -1,17 +1,15 @@
 """Links from tool results to their calls, set once when a result is written and stored with it.
 
-A result belongs to the newest earlier message with an unanswered call of its id; if all are answered, to the newest
-with such a call; and if there is none, to a later message of the same commit. From then on only the stored address
-counts, because providers reuse ids.
+A result belongs to the last message of the context with an unanswered call of its id, a visible one if there is any; if
+all are answered, to the last with such a call; and if there is none, to a later message of the same commit. From then
+on only the stored address counts, because providers reuse ids.
 """
 
 from __future__ import annotations
 
-from itertools import islice
-
 from trace_store.objects import operations as ops
-from trace_store.objects.address import HERE, RESULT, Address, read_address
-from trace_store.objects.commit import Commit, Operation
+from trace_store.objects.address import HERE, RESULT, Address, resolve_calls
+from trace_store.objects.commit import Operation
 from trace_store.objects.message import Message
 from trace_store.objects.parts import ToolCall, ToolResult
 
@@ -20,18 +18,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
-    from trace_store.context.fold import Parts, ReadCommit
+    from trace_store.context.fold import Fold, Parts, ReadCommit
+    from trace_store.objects.commit import Commit
     from trace_store.objects.parts import Part
 
     class Earlier(Protocol):
         """The calls of earlier messages."""
 
         def take(self, name: str) -> Address | None:
-            """Return the newest message with an unanswered call of an id, and count the call as answered."""
+            """Return the last message with an unanswered call of an id, and count the call as answered."""
             ...
 
         def newest(self, name: str) -> Address | None:
-            """Return the newest message with a call of an id, after `take` has found none."""
+            """Return the last message with a call of an id, after `take` has found none."""
             ...
 
 
@@ -151,74 +150,103 @@ def link_version(
 
 
 class HistoryCalls:
-    """The calls in the history of a commit, which is read as far back as needed."""
+    """The calls in the context of a commit.
 
-    __slots__ = ("_answered", "_calls", "_pending", "_start", "_taken", "_walk")
+    As long as commits only append, the context is read from its end, commit by commit. The rest comes from a fold.
+    """
+
+    __slots__ = (
+        *("_answered", "_calls", "_fold_of", "_pending", "_read_commit", "_taken", "_tip"),
+        "_walk",
+    )
 
     def __init__(
         self,
         tip: bytes | None,
         read_commit: ReadCommit,
+        fold_of: Callable[[bytes], Fold] | None = None,
         pending: Mapping[str, Address] | None = None,
     ) -> None:
-        """Search from a commit on, and leave out unanswered calls that are known as `pending`."""
-        self._start = tip, read_commit
-        self._walk: Iterator[tuple[bool, str, Address]] | None = None
-        self._calls: dict[str, list[Address]] = {}
+        """Search from a commit on, and leave out unanswered calls that are known as `pending`.
+
+        Without `fold_of` only commits are read, in their order. An import does so, since what it writes may depend on
+        the file alone, and not on what was done to the session meanwhile.
+        """
+        self._tip, self._read_commit, self._fold_of = tip, read_commit, fold_of
+        self._walk: Iterator[tuple[Address, str, bool]] | None = None
+        self._calls: dict[str, list[tuple[Address, bool]]] = {}
         self._answered: set[tuple[str, Address]] = set()
         self._pending = pending or {}
         self._taken: dict[str, list[Address | None]] = {}
 
     def take(self, name: str) -> Address | None:
-        """Return the newest message with an unanswered call of an id, and count the call as answered."""
-        found = next(self._unanswered(name), None)
-        if found is not None:
-            self._taken[name].append(found)
-        return found
+        """Return the last message with an unanswered call of an id, and count the call as answered.
+
+        A visible one takes precedence: a result of a hidden call is hidden with it.
+        """
+        chosen = None
+        for address, is_visible in self._unanswered(name):
+            chosen = address if is_visible else chosen or address
+            if is_visible:
+                break
+        if chosen is not None:
+            self._taken[name].append(chosen)
+        return chosen
 
     def newest(self, name: str) -> Address | None:
-        """Return the newest message with a call of an id, after `take` has found none."""
-        return next(iter(self._calls.get(name, ())), None)
+        """Return the last message with a call of an id, after `take` has found none."""
+        return next((address for address, _ in self._calls.get(name, ())), None)
 
-    def _unanswered(self, name: str) -> Iterator[Address]:
+    def _unanswered(self, name: str) -> Iterator[tuple[Address, bool]]:
         taken = self._taken.setdefault(name, [self._pending.get(name)])
-        for address in self._calls.get(name, ()):
+        for address, is_visible in self._calls.get(name, ()):
             if address not in taken and (name, address) not in self._answered:
-                yield address
+                yield address, is_visible
         if self._walk is None:
-            self._walk = _calls_and_results_before(*self._start)
-        for is_call, found, address in self._walk:
-            if not is_call:
-                self._answered.add((found, address))
-                continue
-            self._calls.setdefault(found, []).append(address)
-            if found == name and address not in taken and (name, address) not in self._answered:
-                yield address
+            self._walk = self._calls_from_end()
+        for address, called, is_visible in self._walk:
+            self._calls.setdefault(called, []).append((address, is_visible))
+            if called == name and address not in taken and (name, address) not in self._answered:
+                yield address, is_visible
+
+    def _calls_from_end(self) -> Iterator[tuple[Address, str, bool]]:
+        """Yield (message, id, whether it is visible) of calls, the last first, and note results as answers."""
+        oid = self._tip
+        edited: dict[Address, list[str]] = {}
+        while oid is not None:
+            commit = self._read_commit(oid)
+            if self._fold_of is not None and not ops.only_appends(commit):
+                for entry in reversed(self._fold_of(oid).entries):
+                    for version in entry.versions:
+                        self._note_results(version.parts)
+                    is_visible = entry.visible and not entry.is_ghost
+                    yield from ((entry.address, id, is_visible) for id in _call_ids(entry.parts))
+                return
+            for target, parts in _edited_parts(commit, oid):
+                self._note_results(parts)
+                edited.setdefault(target, []).extend(_call_ids(parts))
+            for address, stored in reversed(list(ops.added_messages(commit, oid))):
+                self._note_results(resolve_calls(stored["parts"], oid))
+                ids = dict.fromkeys([*edited.pop(address, ()), *_call_ids(stored["parts"])])
+                yield from ((address, id, True) for id in ids)
+            oid = commit.parents[0] if commit.parents else None
+
+    def _note_results(self, parts: Parts) -> None:
+        for part in parts:
+            if part["type"] == RESULT and "call" in part:
+                self._answered.add((part["id"], Address(*part["call"])))
 
 
-def _calls_and_results_before(
-    tip: bytes | None, read_commit: ReadCommit
-) -> Iterator[tuple[bool, str, Address]]:
-    """Yield (is a call, id, message with the call) of calls and linked results, newest first."""
-    while tip is not None:
-        commit = read_commit(tip)
-        for address, parts in reversed(list(_parts_of_commit(commit, tip))):
-            for part in reversed(parts):
-                if part["type"] == CALL:
-                    yield True, part["id"], address
-                elif part["type"] == RESULT and "call" in part:
-                    yield False, part["id"], read_address(part["call"], tip)
-        tip = commit.parents[0] if commit.parents else None
-
-
-def _parts_of_commit(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Parts]]:
-    """Yield the parts of messages that a commit adds or edits."""
-    added = ops.added_messages(commit, oid)
-    for operation in commit.operations:
+def _edited_parts(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Parts]]:
+    """Yield (message, parts) of the edits in a commit, the last first."""
+    for operation in reversed(commit.operations):
         if operation.name == ops.EDIT:
-            yield ops.targets_of(operation, oid)[0], operation.fields["parts"]
-        for address, stored in islice(added, ops.message_count(operation)):
-            yield address, stored["parts"]
+            (target,) = ops.targets_of(operation, oid)
+            yield target, resolve_calls(operation.fields["parts"], oid)
+
+
+def _call_ids(parts: Parts) -> list[str]:
+    return [part["id"] for part in reversed(parts) if part["type"] == CALL]
 
 
 def _first_new_calls(operations: Sequence[Operation]) -> dict[str, int]:

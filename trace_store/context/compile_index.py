@@ -14,8 +14,8 @@ import struct
 import zlib
 
 from trace_store import context, errors
-from trace_store.column_file import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.disk.column_file import DiskColumn, MemoryBytes, MemoryColumn, OpenColumn
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import KINDS, ROLES
@@ -35,19 +35,21 @@ if TYPE_CHECKING:
     Column: TypeAlias = DiskColumn | MemoryColumn
 
 
+Sums = tuple[int, int, int]
+"""Tokens of several messages, not scaled: all, of text, and of media."""
 VERSION = 5
 SEED = 0x2144DF1C
 """The CRC-32 of any bytes followed by their own CRC-32, so consecutive records can be checked together."""
 MESSAGES_MAGIC = b"TRIX"
 TOKENS_MAGIC = b"TRTK"
 
-_HEADER = struct.Struct("<4sHH8x16s16sQ4xI")
+_HEADER = struct.Struct("<4sHHII16s16sQ4xI")
 _MESSAGE = struct.Struct("<16sI32sI32sIHBBI32s32sQII")
 _KEY_AND_FIELDS = struct.Struct("<92sH2sI32s32sQI")  # a message record without its checksum
 # Partial views of a message record.
 _HOME_FLAGS_ORDINAL = struct.Struct("<20x32sI36xH70xQ8x")
 _FLAGS_ORDINAL = struct.Struct("<92xH70xQ8x")
-_TOKENS = struct.Struct("<IIQQ4s8sI")
+_TOKENS = struct.Struct("<IIIQQQ4s8sI")
 HEADER_BYTES = _HEADER.size
 MESSAGE_BYTES = _MESSAGE.size
 TOKENS_BYTES = _TOKENS.size
@@ -91,26 +93,22 @@ class Header:
     """The header of a column.
 
     Attributes:
-        measured: the first 16 bytes of the id of a measured commit, whose context has `measured_total` tokens; only
-            in a tokens column.
+        measured: the first 16 bytes of the id of a measured commit; only in a tokens column.
+        sums: the tokens of its messages: all, of text, and of media.
     """
 
     magic: bytes
     record_bytes: int
     generation: bytes
     measured: bytes = NO_COMMIT
-    measured_total: int = 0
+    sums: Sums = (0, 0, 0)
 
     def pack(self) -> bytes:
         """Return the 64 bytes."""
+        total, text, media = self.sums
         data = _HEADER.pack(
-            self.magic,
-            VERSION,
-            self.record_bytes,
-            self.generation,
-            self.measured,
-            self.measured_total,
-            0,
+            *(self.magic, VERSION, self.record_bytes, text, media),
+            *(self.generation, self.measured, total, 0),
         )
         return _with_checksum(data)
 
@@ -122,10 +120,10 @@ class Header:
             CorruptIndexError: it is damaged, or of another version or column.
         """
         _check(data, HEADER_BYTES)
-        found, version, size, generation, measured, total, _ = _HEADER.unpack(data)
+        found, version, size, text, media, generation, measured, total, _ = _HEADER.unpack(data)
         if (found, version, size) != (magic, VERSION, record_bytes):
             raise errors.CorruptIndexError("not an index of this version")
-        return cls(found, size, generation, measured, total)
+        return cls(found, size, generation, measured, (total, text, media))
 
 
 @value
@@ -368,9 +366,10 @@ class TokenRecord:
     """The tokens of one message, and of all up to it.
 
     Attributes:
-        tokens: text, framing and estimated parts.
+        tokens: text, framing, media and other estimated parts.
         text: the tokens of its counted text, without framing and estimates.
-        total, text_total: the same for all messages up to here.
+        media: the tokens of its images, documents and recordings, by the provider's own rule.
+        total, text_total, media_total: the same for all messages up to here.
         prefix_start: the first 4 bytes of the prefix hash up to here; a mismatch shows that this record counts a
             different context.
         seen: the first 8 bytes of the content hash; another tokens column can copy the count of a message with the
@@ -379,14 +378,26 @@ class TokenRecord:
 
     tokens: int
     text: int
+    media: int
     total: int
     text_total: int
+    media_total: int
     prefix_start: bytes
     seen: bytes
 
+    @property
+    def own(self) -> Sums:
+        """The tokens of the message: all, of text, and of media."""
+        return self.tokens, self.text, self.media
+
+    @property
+    def sums(self) -> Sums:
+        """The tokens of all messages up to here: all, of text, and of media."""
+        return self.total, self.text_total, self.media_total
+
     def pack(self) -> bytes:
-        """Return the 40 bytes."""
-        numbers = self.tokens, self.text, self.total, self.text_total
+        """Return the 52 bytes."""
+        numbers = (*self.own, *self.sums)
         return _with_checksum(_TOKENS.pack(*numbers, self.prefix_start, self.seen, 0))
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 from _collections_abc import Sequence  # the same class as in collections.abc, but cheap to import
 
 from trace_store import context, errors, providers
+from trace_store.base.frozen import value
+from trace_store.base.gc_pause import paused
+from trace_store.base.oid import ObjectId, digest
 from trace_store.context import tokens
 from trace_store.context.compile_index import (
     EDITED,
@@ -24,16 +27,13 @@ from trace_store.context.compile_index import (
     role_at,
 )
 from trace_store.context.content import message_at, message_line, version_at
-from trace_store.context.tokens.models import REPLY_TOKENS
-from trace_store.frozen import value
-from trace_store.gc_pause import paused
+from trace_store.context.tokens.models import MeasuredReport, request_tokens
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import FREEFORM, Message, kind_of, load_parts
 from trace_store.objects.parts import Part, Reasoning, Text
-from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeAlias, overload
 
     from trace_store.context.bulk_read import Said
+    from trace_store.context.compile_index import Sums
     from trace_store.context.fold import ReadCommit
     from trace_store.context.tokens.models import TokenCounting
     from trace_store.context.tokens.tokenizer import Tokenizer
+    from trace_store.providers.media_tokens import MediaRule
 
     class MessageSource(Protocol):
         """Reads the objects and commits of messages."""
@@ -83,23 +85,6 @@ class TokenGrowth:
     source: str
 
 
-@value
-class MeasuredReport:
-    """A provider's report, and the estimate for the same context.
-
-    Attributes:
-        commit: the commit that recorded it.
-        token_count: reported tokens, input and output.
-        name: the model that answered, or else the provider.
-        estimated: estimated tokens of the messages and tools there, not scaled.
-    """
-
-    commit: bytes
-    token_count: int
-    name: str
-    estimated: int
-
-
 class Reading:
     """Shared data of one context's messages: their source, and prefetched content."""
 
@@ -113,6 +98,8 @@ class Reading:
 
 class CompiledMessage:
     """One message of a context: the attributes of `Message`, and its origin."""
+
+    JSON = "address position role kind priority labels ghost"
 
     __slots__ = ("_at", "_block", "_reading", "_said", "_stored")
     _stored: Mapping[str, Any]
@@ -273,6 +260,29 @@ def ghost_of(record: MessageRecord, source: MessageSource) -> str:
     return context.ghost.ghost_text(record.address, stored, source.read)
 
 
+class LoadedMessage(Message):
+    """A message of a context that was read whole, for those who look at each message many times.
+
+    Attributes:
+        address, priority, ghost: as in `CompiledMessage`; the others as in `Message`.
+    """
+
+    __slots__ = ("address", "ghost", "priority")
+    address: Address
+    ghost: bool
+    priority: str
+
+    @classmethod
+    def of(cls, message: CompiledMessage) -> LoadedMessage:
+        """Read a message; raises as `CompiledMessage.parts`."""
+        loaded = cls.__new__(cls)
+        loaded.name, loaded.model, loaded.id, loaded.parts = message._said or message._content()
+        loaded.role, loaded.kind = message.role, message.kind
+        loaded.address = message.address
+        loaded.ghost, loaded.priority = message.ghost, message.priority
+        return loaded
+
+
 class CompiledMessages(Sequence[CompiledMessage]):
     """The messages of a context, created on access."""
 
@@ -380,10 +390,18 @@ class CompiledContext(RenderableContext):
         view: the records of the index, for comparisons.
     """
 
+    JSON = (
+        "commit message_count=__len__ token_count token_source reported_token_count "
+        "doubted_token_count "
+        "estimated_token_count message_token_count=message_part text_token_count text_token_source prefix_hash "
+        "tool_count=tools.__len__"
+    )
+
     __slots__ = (
-        "_counting",
+        "_find_counting",
+        "_known_counting",
+        "_last_report",
         "_reasoning",
-        "_report",
         "_source",
         "_tokenizer",
         "_tools",
@@ -398,7 +416,7 @@ class CompiledContext(RenderableContext):
         source: Source,
         view: IndexView,
         tokenizer: Tokenizer,
-        counting: TokenCounting,
+        counting: Callable[[], TokenCounting],
         tools: Callable[[], tuple[Any, ...]],
         *,
         model: str = "",
@@ -407,10 +425,10 @@ class CompiledContext(RenderableContext):
         self._source = source
         self.view = view
         self._tokenizer = tokenizer
-        self._counting = counting
+        self._find_counting = counting
         self._tools = tools
         self._reasoning = reasoning
-        self._report: tuple[MeasuredReport | None] | tuple[()] = ()  # empty until first use
+        self._last_report: tuple[MeasuredReport | None] | tuple[()] = ()  # empty until first use
         self.commit = None if view.tip is None else ObjectId(view.tip)
         self.messages: CompiledMessages = CompiledMessages(source, view)
         self.model = model
@@ -424,6 +442,10 @@ class CompiledContext(RenderableContext):
     def __repr__(self) -> str:
         at = self.commit.short() if self.commit else "unborn"
         return f"CompiledContext({at}, {len(self)} messages)"
+
+    def load(self) -> list[LoadedMessage]:
+        """Return all messages, read whole; raises as `CompiledMessage.parts`."""
+        return [LoadedMessage.of(each) for each in self.messages]
 
     @property
     def prefix_hash(self) -> bytes:
@@ -443,13 +465,10 @@ class CompiledContext(RenderableContext):
     def token_count(self) -> int:
         """Tokens of the context; `token_source` says how they were counted.
 
-        With a provider's report: the reported count plus the change of the estimate since. Otherwise
+        With a credible report of a provider: the reported count and the change of the estimate since. Otherwise
         `estimated_token_count`.
         """
-        estimated, report = self.estimated_token_count, self.report
-        if report is None:
-            return estimated
-        return max(0, report.token_count + estimated - self._request(report.estimated))
+        return count_of(self, self._sums())
 
     @property
     def token_source(self) -> str:
@@ -461,18 +480,36 @@ class CompiledContext(RenderableContext):
         report = self.report
         if report is None:
             return self.estimate_source
-        is_other = self.estimated_token_count != self._request(report.estimated)
+        is_other = self.estimated_token_count != request_tokens(self._counting, report.sums)
         return f"provider:{report.name}{'+estimate' if is_other else ''}"
 
     @property
     def report(self) -> MeasuredReport | None:
-        """The last provider's report on this context or an ancestor's, or None.
+        """The last provider's report on this context or an ancestor's, or None without a credible one.
 
         For a named model, only reports of models with the same token counting are used.
         """
-        if not self._report:
-            self._report = (self._source.report(self.view, self.model) if len(self) else None,)
-        return self._report[0]
+        report = self._any_report()
+        return report if report is not None and report.is_credible(self._counting) else None
+
+    def _any_report(self) -> MeasuredReport | None:
+        if not self._last_report:
+            self._last_report = (self._source.report(self.view, self.model) if len(self) else None,)
+        return self._last_report[0]
+
+    @property
+    def _counting(self) -> TokenCounting:
+        try:
+            return self._known_counting
+        except AttributeError:
+            self._known_counting: TokenCounting = self._find_counting()
+            return self._known_counting
+
+    @property
+    def doubted_token_count(self) -> int | None:
+        """The tokens of the last report, if it is too small to be about this context, or None."""
+        report = None if self.report is not None else self._any_report()
+        return None if report is None else report.token_count
 
     @property
     def reported_token_count(self) -> int | None:
@@ -485,14 +522,17 @@ class CompiledContext(RenderableContext):
 
         Tool schemas are estimated by their length, because providers do not document their encoding.
         """
-        if not len(self):
-            return 0
-        return self._request(self._totals()[0] + self._tool_tokens())
+        return request_tokens(self._counting, self._sums()) if len(self) else 0
 
     @property
     def message_token_count(self) -> int:
         """`estimated_token_count` without the tool schemas."""
-        return self._request(self._totals()[0])
+        return request_tokens(self._counting, self._totals())
+
+    @property
+    def message_part(self) -> int:
+        """How much of `token_count` the messages are; the rest are the agent's own instructions and tools."""
+        return min(self.token_count, as_counted(self, self.message_token_count))
 
     @property
     def estimate_source(self) -> str:
@@ -500,7 +540,7 @@ class CompiledContext(RenderableContext):
 
         Text is counted exactly; framing, tool schemas, images and opaque parts make the sum an estimate.
         """
-        return _source_of_sum(self._counting.source, len(self))
+        return source_of_sum(self._counting.source, len(self))
 
     @property
     def text_token_count(self) -> int:
@@ -515,30 +555,31 @@ class CompiledContext(RenderableContext):
     def message_tokens(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
         """Return (tokens, text tokens) of each message or a range of them, scaled for the model."""
         scale = self._counting.scale
-        return [(scale(total), scale(text)) for total, text in self._sizes(start, stop)]
+        sizes = self._sizes(start, stop)
+        return [(scale(total, media), scale(text)) for total, text, media in sizes]
 
-    def tokens_before(self, position: int) -> int:
-        """Return the tokens of the messages before a position, without the overhead of a request."""
-        return self._counting.scale(self._totals(position)[0]) if position else 0
-
-    def _sizes(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
-        """Return the unscaled (tokens, text tokens) of each message of a range."""
+    def _sizes(self, start: int = 0, stop: int | None = None) -> list[Sums]:
+        """Return the unscaled (tokens, text tokens, media tokens) of each message of a range."""
         records = self._source.token_records(self.view, start, stop)
-        return [(record.tokens, record.text) for record in records]
+        return [record.own for record in records]
 
-    def _totals(self, stop: int | None = None) -> tuple[int, int]:
-        """Return the unscaled (tokens, text tokens) of all messages, or of those before a position."""
+    def _totals(self, stop: int | None = None) -> Sums:
+        """Return the unscaled sums of all messages, or of those before a position."""
         if stop is None:
             record = self._source.token_total(self.view)
         else:
             (record,) = self._source.token_records(self.view, stop - 1, stop)
-        return record.total, record.text_total
+        return record.sums
+
+    def _sums(self) -> Sums:
+        """Return the unscaled sums of all messages and the tools."""
+        if not len(self):
+            return 0, 0, 0
+        total, text, media = self._totals()
+        return total + self._tool_tokens(), text, media
 
     def _tool_tokens(self) -> int:
         return self._source.tool_tokens(self.view.tools_commit())
-
-    def _request(self, total: int) -> int:
-        return self._counting.scale(total + REPLY_TOKENS) if total else 0
 
     def shown_messages(self) -> list[MessageLike]:
         """Return the messages to render, without reasoning if that is off."""
@@ -576,7 +617,7 @@ class PlainContext(CompiledContext):
 
     def __init__(self, made_from: CompiledContext, messages: Sequence[Message]) -> None:
         self._tokenizer = made_from._tokenizer
-        self._counting = made_from._counting
+        self._known_counting = made_from._counting
         self._tools = made_from._tools
         self.commit = made_from.commit
         self.model = made_from.model
@@ -586,6 +627,10 @@ class PlainContext(CompiledContext):
     def has_addresses(self) -> bool:
         """False."""
         return False
+
+    def load(self) -> list[LoadedMessage]:
+        """Return all messages, read whole; raises as `CompiledMessage.parts`."""
+        return [LoadedMessage.of(each) for each in self.messages]
 
     @property
     def prefix_hash(self) -> bytes:
@@ -606,14 +651,21 @@ class PlainContext(CompiledContext):
     def report(self) -> None:
         """None, since there is no provider's report."""
 
-    def _sizes(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
-        count = tokens.overhead.count_message
-        counts = [count(self._tokenizer, each) for each in list(self.messages)[start:stop]]  # type: ignore[arg-type]
-        return [(each.total, each.text) for each in counts]
+    def _any_report(self) -> None:
+        return None
 
-    def _totals(self, stop: int | None = None) -> tuple[int, int]:
+    def _sizes(self, start: int = 0, stop: int | None = None) -> list[Sums]:
+        """Return the unscaled (tokens, text tokens, media tokens) of each message of a range."""
+        count, media = tokens.overhead.count_message, self._counting.media
+        counts = [count(self._tokenizer, each, media) for each in list(self.messages)[start:stop]]  # type: ignore[arg-type]
+        return [(each.total, each.text, each.media) for each in counts]
+
+    def _totals(self, stop: int | None = None) -> Sums:
         sizes = self._sizes(0, stop)
-        return sum(total for total, _ in sizes), sum(text for _, text in sizes)
+        total, text, media = (
+            (sum(column) for column in zip(*sizes, strict=True)) if sizes else (0, 0, 0)
+        )
+        return total, text, media
 
     def _tool_tokens(self) -> int:
         import json
@@ -634,7 +686,59 @@ class PlainContext(CompiledContext):
         )
 
 
-def _source_of_sum(source: str, message_count: int) -> str:
+def sums_of(context: CompiledContext) -> Sums:
+    """Return the unscaled sums of a context's messages and tools."""
+    return context._sums()
+
+
+def sizes_of(context: CompiledContext) -> list[Sums]:
+    """Return the unscaled (tokens, text tokens, media tokens) of each message of a context."""
+    return context._sizes()
+
+
+def tokens_before(context: CompiledContext, position: int) -> int:
+    """Return the tokens of the messages before a position, without the overhead of a request."""
+    if not position:
+        return 0
+    total, _, media = context._totals(position)
+    return context._counting.scale(total, media)
+
+
+def count_of(context: CompiledContext, sums: Sums) -> int:
+    """Return the `token_count` that a context would have if its messages and tools had these tokens."""
+    report, counting = context.report, context._counting
+    if report is None:
+        return request_tokens(counting, sums)
+    return report.adjusted(counting, sums)
+
+
+def last_report(context: CompiledContext) -> MeasuredReport | None:
+    """Return the last report on a context or an ancestor's, whether it is credible or not."""
+    return context._any_report()
+
+
+def media_rule_of(context: CompiledContext) -> MediaRule:
+    """Return how a context's images, documents and recordings are counted."""
+    return context._counting.media
+
+
+def as_counted(context: CompiledContext, estimated: int) -> int:
+    """Return how much some tokens of an estimate are of a context's `token_count`."""
+    report = context.report
+    return estimated if report is None else round(estimated * report.proportion(context._counting))
+
+
+def tokens_of(context: CompiledContext, message: Message) -> int:
+    """Return how much a context's `token_count` would grow with a message."""
+    return as_counted(context, context.plain([message]).message_tokens()[0][0])
+
+
+def tokens_in(context: CompiledContext, text: str) -> int:
+    """Return how much a text is of a context's `token_count`."""
+    return as_counted(context, context._counting.scale(context._tokenizer.count(text)))
+
+
+def source_of_sum(source: str, message_count: int) -> str:
     """Return how a sum of text and framing was counted, given how the text was."""
     if message_count and source.startswith("exact:"):
         return "estimate:" + source.removeprefix("exact:")

@@ -12,8 +12,8 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from trace_store import context, errors, objects
-from trace_store import revision as revisions
-from trace_store.column_file import DiskColumn, MemoryColumn
+from trace_store.base.frozen import replace, value
+from trace_store.base.oid import ObjectId
 from trace_store.context import tokens
 from trace_store.context.compile_index import (
     GHOST,
@@ -24,28 +24,31 @@ from trace_store.context.compile_index import (
     TokenRecord,
     cold_view,
 )
-from trace_store.context.compiled import CompiledContext, MeasuredReport, ghost_of, stored_message
+from trace_store.context.compiled import CompiledContext, ghost_of, stored_message
 from trace_store.context.content import one_line
-from trace_store.context.tokens.models import TokenCounting
-from trace_store.context.tokens.tokenizer import estimate_from_bytes
-from trace_store.frozen import replace, value
+from trace_store.context.tokens.models import MeasuredReport, TokenCounting
+from trace_store.context.tokens.tokenizer import estimate_from_bytes, is_cached
+from trace_store.disk.column_file import DiskColumn, MemoryColumn
+from trace_store.disk.layout import ref_of_index
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.message import Message
 from trace_store.objects.operations import LEAVES_CONTEXT, stored_messages
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store import revision as revisions
+from trace_store.store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from trace_store.context.compile_index import Sums
     from trace_store.context.fold import Fold
     from trace_store.context.token_column import TokenColumn
     from trace_store.context.tokens.overhead import MessageTokens, TokenMemo
     from trace_store.context.tokens.tokenizer import Tokenizer
     from trace_store.objects.address import Address
+    from trace_store.providers.media_tokens import MediaRule
 
     Compiler: TypeAlias = Callable[[CompiledContext], Sequence[Message]]
 
@@ -122,11 +125,13 @@ class ContextCompiler:
         self, view: IndexView, index: str, model: str = "", *, reasoning: bool = True, cold: bool
     ) -> CompiledContext:
         tokenizer, counting = self._counting(model)
+        source = _Source(self, index, tokenizer, cold)
+        source.count_for(view, counting, model)
         return CompiledContext(
-            _Source(self, index, tokenizer, cold),
+            source,
             view,
             tokenizer,
-            counting,
+            source.counting,
             lambda: self._tools(view),
             model=model,
             reasoning=reasoning,
@@ -193,16 +198,31 @@ class ContextCompiler:
             commit = self.read_commit(commit)
         return sum(self.weigh(stored_messages(commit)))
 
+    def sums_added(self, commit: Commit, media: MediaRule) -> Sums:
+        """Return the tokens of the messages that a commit adds, in the repository's encoding, not scaled."""
+        counted = self._count_stored(stored_messages(commit), media)
+        return (
+            sum(each.total for each in counted),
+            sum(each.text for each in counted),
+            sum(each.media for each in counted),
+        )
+
     def weigh(self, messages: Iterable[Mapping[str, Any]]) -> list[int]:
         """Return the tokens of each of some stored messages, in the repository's encoding."""
+        return [each.total for each in self._count_stored(messages)]
+
+    def _count_stored(
+        self, messages: Iterable[Mapping[str, Any]], media: MediaRule | None = None
+    ) -> list[MessageTokens]:
         tokenizer, _ = self._counting("")
         if self._memo is None:
             self._memo = self.token_memo(tokenizer)
         read, memo = self.store.objects.read, self._memo
+        given = () if media is None else (media,)
         counts = [
             tokens.overhead.count_stored_message(
-                tokenizer, message, read, memo, self.store.objects.purged
-            ).total
+                *(tokenizer, message, read, memo, self.store.objects.purged), *given
+            )
             for message in messages
         ]
         memo.flush()
@@ -218,6 +238,12 @@ class ContextCompiler:
     def fold(self, tip: bytes) -> Fold:
         """Return the fold of a commit, which must not be changed."""
         return context.snapshots.fold_of(self.store, tip)
+
+    def tools_at(self, tip: ObjectId) -> Sequence[bytes]:
+        """Return the ids of the tool schemas at a commit; cheap at the tip of HEAD's branch."""
+        ref, head = self._locate("HEAD")
+        view, _ = self._view(ref if head == tip else None, tip)
+        return self.tool_schemas(view.tools_commit())
 
     def stored_parts(self, address: Address) -> Sequence[Mapping[str, Any]]:
         """Return the current parts of a visible or hidden message of HEAD's context, in stored form.
@@ -279,7 +305,7 @@ class ContextCompiler:
         head = self.store.refs.head()
         first = head.ref or "HEAD"
         layout = self.store.layout
-        found = map(layout.ref_of_index, self.store.disk.names(layout.index_dir))
+        found = map(ref_of_index, self.store.disk.names(layout.index_dir))
         names = {*self._indexes, *filter(None, found)}
         for name in sorted(names, key=lambda n: (n != first, n)):
             if name != ref:
@@ -294,12 +320,17 @@ class ContextCompiler:
     def _made_index(self, column: DiskColumn | MemoryColumn) -> CompileIndex:
         return CompileIndex(column, History(self.read_commit, self.fold))
 
-    def token_column(self, ref: str, encoding: str) -> TokenColumn:
+    def token_column(self, ref: str, tokenizer: Tokenizer, media: MediaRule) -> TokenColumn:
         """Return the tokens column of a branch, or of "" in memory; a purge starts a new one."""
         key = self.store.objects.purged_key()
-        name = f"{encoding}-{key}" if key else encoding
+        rule = "" if media.name == tokens.models.DEFAULT_MEDIA else media.name
+        name = "-".join(filter(None, (tokenizer.encoding, rule, key)))
         column = self._token_columns.get((ref, name))
-        if column is None:
+        if column is None and not is_cached(tokenizer):
+            column = self._token_columns[(ref, name)] = context.token_column.TokenColumn(
+                MemoryColumn()
+            )
+        elif column is None:
             suffix = f"{name}.tokens"
             others = lambda: [self._column(r, suffix) for r, _ in self._other_indexes(ref)]  # noqa: E731
             column = context.token_column.TokenColumn(self._column(ref, suffix), others)
@@ -310,6 +341,15 @@ class ContextCompiler:
         if not ref:
             return MemoryColumn()
         return DiskColumn(self.store.disk, self.store.layout.index_file(ref, suffix))
+
+    def tokenizer(self, model: str = "") -> Tokenizer:
+        """Return what counts the tokens of contexts for a model; "" is the repository's encoding."""
+        return self._counting(model)[0]
+
+    def counting(self, answered: str) -> TokenCounting:
+        """Return how a context is counted in the repository's encoding, whose last answer is of this model."""
+        tokenizer, counting = self._counting("")
+        return tokens.models.describe(answered).under(tokenizer) if answered else counting
 
     def _counting(self, model: str) -> tuple[Tokenizer, TokenCounting]:
         configured = self.store.config.tokenizer
@@ -335,19 +375,32 @@ class ContextCompiler:
                 schemas = operation.fields["schemas"]
         return schemas
 
-    def messages_total(self, tip: bytes, tokenizer: Tokenizer | None, *, cold: bool) -> int:
-        """Return the estimated tokens of the messages at a commit, not scaled; raises as `compile`."""
+    def message_sums(
+        self, tip: bytes, tokenizer: Tokenizer | None, counting: TokenCounting, *, cold: bool
+    ) -> Sums:
+        """Return the tokens of the messages at a commit, not scaled; raises as `compile`."""
         if cold:
             view, name = cold_view(tip, self.store.objects.read), ""
         else:
             view, name = self._view(None, ObjectId(tip))
-        return _Source(self, name, tokenizer, cold).token_total(view).total
+        source = _Source(self, name, tokenizer, cold)
+        source.count_for(view, counting, "named")
+        return source.token_total(view).sums
 
 
 class _Source:
     """The source of one context, which selects the right tokens column."""
 
-    __slots__ = ("_cold", "_compiler", "_memory", "_ref", "_tokenizer", "_tool_tokens")
+    __slots__ = (
+        "_cold",
+        "_compiler",
+        "_find_counting",
+        "_known_counting",
+        "_memory",
+        "_ref",
+        "_tokenizer",
+        "_tool_tokens",
+    )
 
     def __init__(
         self, compiler: ContextCompiler, ref: str, tokenizer: Tokenizer | None, cold: bool
@@ -358,6 +411,25 @@ class _Source:
         self._cold = cold
         self._memory: TokenColumn | None = None
         self._tool_tokens: dict[bytes, int] = {}
+        self._known_counting: TokenCounting | None = None
+        self._find_counting: Callable[[], TokenCounting] = lambda: tokens.models.describe("")
+
+    def count_for(self, view: IndexView, counting: TokenCounting, model: str) -> None:
+        """Count as for a named model; without one, as for the model that answered last."""
+        self._known_counting = counting if model else None
+        self._find_counting = lambda: self._counting_of(view) or counting
+
+    def counting(self) -> TokenCounting:
+        """Return how tokens are counted."""
+        if self._known_counting is None:
+            self._known_counting = self._find_counting()
+        return self._known_counting
+
+    def _counting_of(self, view: IndexView) -> TokenCounting | None:
+        """Return the counting of the model that the last report names."""
+        measured = view.measured()
+        report = measured and objects.reports.report_of(self.read_commit(measured.commit))
+        return self._compiler.counting(report.model) if report and report.model else None
 
     def read(self, oid: bytes) -> bytes:
         return self._compiler.store.objects.read(oid)
@@ -406,23 +478,25 @@ class _Source:
         if (
             model
             and report.model
-            and tokens.models.describe(model) != tokens.models.describe(report.model)
+            and not tokens.models.describe(model).counts_like(tokens.models.describe(report.model))
         ):
             return None  # that model counts differently
-        total = self._column().total_then(
+        total, text, media = self._column().total_then(
             *(view, measured, self._count),
-            lambda: self._compiler.messages_total(
-                measured.commit, self._tokenizer, cold=self._cold
+            lambda: self._compiler.message_sums(
+                measured.commit, self._tokenizer, self.counting(), cold=self._cold
             ),
         )
-        estimated = total + self.tool_tokens(measured.tools_commit)
-        return MeasuredReport(measured.commit, report.token_count, report.name, estimated)
+        sums = total + self.tool_tokens(measured.tools_commit), text, media
+        return MeasuredReport(measured.commit, report.token_count, report.name, sums)
 
     def _column(self) -> TokenColumn:
         if self._tokenizer is None or self._cold:
             self._memory = self._memory or context.token_column.TokenColumn(MemoryColumn())
         elif self._ref or self._memory is None:
-            self._memory = self._compiler.token_column(self._ref, self._tokenizer.encoding)
+            self._memory = self._compiler.token_column(
+                self._ref, self._tokenizer, self.counting().media
+            )
         return self._memory
 
     def _count(self, records: Iterator[MessageRecord], number: int) -> Iterator[MessageTokens]:
@@ -430,7 +504,7 @@ class _Source:
             tokens.tokenizer.DEFAULT_ENCODING
         )
         memo = self._memo(tokenizer, number)
-        purged = self.purged
+        purged, media = self.purged, self.counting().media
         for record in records:
             if record.flags & GHOST:
                 text = ghost_of(record, self)
@@ -440,7 +514,7 @@ class _Source:
             else:
                 stored = stored_message(record, self.read_commit)
                 yield tokens.overhead.count_stored_message(
-                    tokenizer, stored, self.read, memo, purged
+                    tokenizer, stored, self.read, memo, purged, media
                 )
         memo.flush()
 

@@ -7,12 +7,12 @@ contexts have equal prefixes, whatever their history.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.base.oid import ObjectId, digest
 from trace_store.objects import operations as ops
 from trace_store.objects.address import RESULT, Address, resolve_calls
 from trace_store.objects.codec import encode
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import is_private, read_content
-from trace_store.oid import ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -255,6 +255,8 @@ def _operation_line(operation: Operation) -> str:
         return f"tools: {count} schema{'' if count == 1 else 's'}"
     if operation.name == ops.EDIT:
         return f"edit: {_list_targets([fields['target']])}"
+    if operation.name == ops.RESTORE and "version" in fields:
+        return f"restore: {_list_targets(fields['targets'])} to version {fields['version']}"
     return f"{operation.name}: {_list_targets(fields.get('targets', ()))}"
 
 

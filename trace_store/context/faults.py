@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
-from trace_store.frozen import field, mutable, value
+from trace_store.base.frozen import field, mutable, value
 from trace_store.objects.address import Address
 from trace_store.objects.message import default_kind
 from trace_store.objects.parts import Part, Text
@@ -47,7 +47,7 @@ CODES = {
     DUPLICATE_RESULT: "a call has a second result",
     EMPTY_MESSAGE: "a message is empty",
     INVALID_ARGUMENTS: "the arguments of a call are not a JSON object",
-    INVALID_IMAGE: "an image or document has no data, is damaged or too large, or declares the wrong type",
+    INVALID_IMAGE: "an image or document has no data, is damaged, encrypted or too large, or declares the wrong type",
     LEADING_ASSISTANT: "the conversation begins with the assistant",
     MISPLACED_CALL: "a call is in a message that is not from the assistant",
     MOVED_RESULT: "a result comes before its call, or is separated from it",
@@ -68,6 +68,12 @@ PROVIDERS = tuple(sorted(set(FORMATS) - NEUTRAL))
 # The providers that refuse a fault, unless all do.
 ANTHROPIC = ("anthropic",)
 OBJECT_ARGUMENTS = ("anthropic", "gemini")
+FORMATS_OF = {
+    "anthropic": ANTHROPIC,
+    "gemini": ("gemini",),
+    "openai": ("openai", "openai-responses"),
+}
+"""The request formats that send a provider's own blocks."""
 IDS_ONCE = ("anthropic", "openai-responses")
 
 
@@ -83,6 +89,8 @@ class Fault:
         address: the message's address, or None.
         providers: the providers that would refuse it.
     """
+
+    JSON = "position=at"
 
     code: str
     detail: str

@@ -13,10 +13,10 @@ from __future__ import annotations
 import struct
 
 from trace_store import errors, objects
+from trace_store.base.oid import ObjectId
 from trace_store.objects import operations as ops
 from trace_store.objects.address import RESULT, Address, read_address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
-from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,6 +160,12 @@ class Entry:
     def parts(self) -> Parts:
         """The current version, in stored form."""
         return self.versions[self.current].parts
+
+    @property
+    def earlier(self) -> int | None:
+        """The number of the version before the current one that differs from it; None without one."""
+        numbers = range(self.current - 1, -1, -1)
+        return next((n for n in numbers if self.versions[n].parts != self.parts), None)
 
     @property
     def place(self) -> Place:
@@ -380,6 +386,17 @@ class Fold:
         """Return messages in the order of the context."""
         wanted = set(addresses)
         return [each.address for each in self.entries if each.address in wanted]
+
+    def same_state(self, other: Fold) -> bool:
+        """Return True if another fold has the same messages in the same order and state, and the same tools."""
+        return (
+            self.tools == other.tools
+            and len(self.entries) == len(other.entries)
+            and all(
+                mine is theirs or (mine.address == theirs.address and mine.same_state(theirs))
+                for mine, theirs in zip(self.entries, other.entries, strict=True)
+            )
+        )
 
     def copy(self) -> Fold:
         """Return a fold that changes independently."""

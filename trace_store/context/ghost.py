@@ -6,19 +6,18 @@ encoding. So a provider's cached prefix stays valid. It has at most 20 tokens, a
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
 from trace_store import errors
 from trace_store.context.content import argument_of
 from trace_store.context.tokens.tokenizer import estimate_from_bytes
 from trace_store.objects.address import RESULT, Address
 from trace_store.objects.content import content_size, read_content
-from trace_store.providers.media_facts import image_tokens
+from trace_store.providers.media_tokens import CLAUDE
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
-
-    Read = Callable[[bytes], bytes]
+Read = Callable[[bytes], bytes]
 
 GHOST_TOKENS = 20
 """Maximum length of a placeholder."""
@@ -31,6 +30,9 @@ _HEX_TOKENS = 0, 1, 1, 2, 3, 3, 4, 5, 5
 """Maximum tokens of a run of that many letters from a to f: every two of them are one token."""
 _LETTERS_OF_TOKEN = 3
 _SUBJECT_CHARACTERS = 40
+_READ_BYTES = 400
+"""The first words are sought in this many bytes of a text."""
+_FIRST_WORDS = re.compile(r"[A-Za-z][^\n\r]*")
 
 
 def ghost_text(address: tuple[bytes, int], stored: Mapping[str, Any], read: Read) -> str:
@@ -69,17 +71,30 @@ def _part_tokens(part: Mapping[str, Any], read: Read) -> int:
     if part["type"] == RESULT:
         return sum(_part_tokens(inner, read) for inner in part["parts"])
     if part["type"] == "image":
-        return image_tokens(read_content(part["blob"], read)) if "blob" in part else _IMAGE_TOKENS
+        return (
+            CLAUDE.image_tokens(read_content(part["blob"], read))
+            if "blob" in part
+            else _IMAGE_TOKENS
+        )
     return estimate_from_bytes(content_size(part["blob"], read)) if "blob" in part else 0
 
 
 def _subject(stored: Mapping[str, Any], read: Read) -> str:
-    """Return the file or command of the first tool call; "result" for a result; "" for prose."""
-    for part in stored["parts"]:
+    """Return the file or command of the first tool call, else the first words of the first text with some."""
+    parts = stored["parts"]
+    for part in parts:
         if part["type"] == "tool_call":
             arguments = read_content(part["blob"], read).decode("utf-8", "replace")
             return _subject_of_call(str(part["name"]), arguments)
-    return "result" if any(part["type"] == RESULT for part in stored["parts"]) else ""
+    texts = [
+        inner for part in parts for inner in (part["parts"] if part["type"] == RESULT else [part])
+    ]
+    for part in texts:
+        if part["type"] == "text" and "blob" in part:
+            start = read_content(part["blob"], read)[:_READ_BYTES].decode("utf-8", "replace")
+            if words := _FIRST_WORDS.search(start):
+                return words[0]
+    return "result" if any(part["type"] == RESULT for part in parts) else ""
 
 
 def _subject_of_call(name: str, arguments: str) -> str:
@@ -102,7 +117,8 @@ def _base_name(path: str) -> str:
 def _cut(subject: str, room: int) -> str:
     """Return the start of a subject that has at most `room` tokens in every encoding, without unusual characters."""
     plain = "".join(c for c in subject[:_SUBJECT_CHARACTERS] if c.isascii() and _is_plain(c))
-    room -= plain[:1].isdigit()  # a number does not merge with the space before it
+    # A number or a sign does not merge with the space before it.
+    room -= not plain.strip()[:1].isalpha()
     kept = ""
     for piece in _pieces(plain.strip()):
         room -= _piece_tokens(piece)

@@ -10,16 +10,16 @@ from __future__ import annotations
 from functools import cache
 
 from trace_store import errors
+from trace_store.base.frozen import value
+from trace_store.base.gc_pause import paused
+from trace_store.base.oid import digest
 from trace_store.context import compile_index as form
 from trace_store.context.compile_index import START, Header, IndexView, MessageRecord, prefix_of
 from trace_store.context.content import prefix_after, seen_of_entry
 from trace_store.context.fold import Entry, Fold, by_state, is_measured
-from trace_store.frozen import value
-from trace_store.gc_pause import paused
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import FREEFORM, KINDS, ROLES
-from trace_store.oid import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

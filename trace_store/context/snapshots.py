@@ -24,6 +24,8 @@ import zlib
 from itertools import repeat
 
 from trace_store import errors
+from trace_store.base.gc_pause import paused
+from trace_store.base.oid import ObjectId, is_full_id
 from trace_store.context.fold import (
     STATES,
     Entry,
@@ -34,12 +36,10 @@ from trace_store.context.fold import (
     by_state,
     commits_since,
 )
-from trace_store.files import read_file, replace_file
-from trace_store.gc_pause import paused
+from trace_store.disk.files import read_file, replace_file
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, read_commit
-from trace_store.oid import ObjectId, is_full_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.context.fold import ReadCommit
-    from trace_store.store.handle import Store
-
+    from trace_store.store.store import Store
 
 VERSION = 1
 _MAGIC = b"TRFD"

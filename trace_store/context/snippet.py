@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from trace_store import errors
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 from trace_store.objects.message import load_parts
-from trace_store.objects.parts import Data, Reasoning, Text, ToolCall, ToolResult
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
-
-    from trace_store.objects.parts import Part
+from trace_store.objects.parts import Data, Part, Reasoning, Text, ToolCall, ToolResult
 
 AROUND = 60
 """Characters before and after the hit."""

@@ -8,16 +8,16 @@ column or another branch's, and of messages with equal content.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.column_file import DiskColumn, MemoryBytes, MemoryColumn
 from trace_store.context import compile_index as form
 from trace_store.context.compile_index import Header, MessageRecord, TokenRecord
+from trace_store.disk.column_file import DiskColumn, MemoryBytes, MemoryColumn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TypeAlias
 
-    from trace_store.context.compile_index import IndexView, Measured, Opened
+    from trace_store.context.compile_index import IndexView, Measured, Opened, Sums
     from trace_store.context.tokens.overhead import MessageTokens
 
     Count: TypeAlias = Callable[[Iterator[MessageRecord], int], Iterator[MessageTokens]]
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _COLUMN = form.TOKENS_MAGIC, form.TOKENS_BYTES
-NOTHING = TokenRecord(0, 0, 0, 0, bytes(form.PREFIX_START_BYTES), bytes(form.SEEN_BYTES))
+NOTHING = TokenRecord(0, 0, 0, 0, 0, 0, bytes(form.PREFIX_START_BYTES), bytes(form.SEEN_BYTES))
 
 
 class TokenColumn:
@@ -53,8 +53,8 @@ class TokenColumn:
         return self._extend(opened, have, old, view, count)[1]
 
     def total_then(
-        self, view: IndexView, measured: Measured, count: Count, count_then: Callable[[], int]
-    ) -> int:
+        self, view: IndexView, measured: Measured, count: Count, count_then: Callable[[], Sums]
+    ) -> Sums:
         """Return the tokens of all messages at the last measured commit, as `total` does for the view.
 
         Args:
@@ -65,16 +65,16 @@ class TokenColumn:
         """
         if measured.is_prefix:
             end = measured.message_count
-            return self.tokens(view, count, end - 1, end)[0].total if end else 0
+            return self.tokens(view, count, end - 1, end)[0].sums if end else NOTHING.sums
         self.total(view, count)  # so that the stored counts are complete
         opened, have, _ = self._load(view)
         try:
-            total = _measured_total(opened, measured)
-            if total is None:
-                total = count_then()
+            sums = _measured_sums(opened, measured)
+            if sums is None:
+                sums = count_then()
                 kept = opened.read(form.HEADER_BYTES, have * form.TOKENS_BYTES)
-                self._replace(view, kept, measured.commit[: len(form.NO_COMMIT)], total)
-            return total
+                self._replace(view, kept, measured.commit[: len(form.NO_COMMIT)], sums)
+            return sums
         except errors.CorruptIndexError:
             return count_then()
 
@@ -113,24 +113,28 @@ class TokenColumn:
         return begun, number, old
 
     def _replace(
-        self, view: IndexView, kept: bytes, measured: bytes = form.NO_COMMIT, total: int = 0
+        self,
+        view: IndexView,
+        kept: bytes,
+        measured: bytes = form.NO_COMMIT,
+        sums: Sums = NOTHING.sums,
     ) -> Opened:
         """Replace the column with one of this generation that has the given records."""
         generation = view.generation
-        header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, generation, measured, total)
+        header = Header(form.TOKENS_MAGIC, form.TOKENS_BYTES, generation, measured, sums)
         return self._column.replace(header.pack() + kept)
 
-    def _measured_header(self, own: Opened | None, measured: Measured | None) -> tuple[bytes, int]:
+    def _measured_header(self, own: Opened | None, measured: Measured | None) -> tuple[bytes, Sums]:
         """Return the header fields of a measured commit, from the old column or another one."""
         if measured is not None and not measured.is_prefix:
             for opened in (own, *(column.current() for column in self._others())):
                 try:
-                    total = None if opened is None else _measured_total(opened, measured)
+                    sums = None if opened is None else _measured_sums(opened, measured)
                 except errors.CorruptIndexError:
                     continue
-                if total is not None:
-                    return measured.commit[: len(form.NO_COMMIT)], total
-        return form.NO_COMMIT, 0
+                if sums is not None:
+                    return measured.commit[: len(form.NO_COMMIT)], sums
+        return form.NO_COMMIT, NOTHING.sums
 
     def _longest_prefix(self, own: Opened | None, view: IndexView) -> tuple[Opened | None, int]:
         """Return the column with the longest common prefix, the old one or another, and its length."""
@@ -166,9 +170,14 @@ class TokenColumn:
                 weight = known.get(seen)
                 if weight is None:
                     counted = next(counts)
-                    weight = counted.total, counted.text
-                totals = last.total + weight[0], last.text_total + weight[1]
-                last = TokenRecord(*weight, *totals, prefix_start, seen)
+                    weight = counted.total, counted.text, counted.media
+                tokens, text, media = weight
+                total, text_total, media_total = last.sums
+                last = TokenRecord(
+                    *(tokens, text, media),
+                    *(total + tokens, text_total + text, media_total + media),
+                    *(prefix_start, seen),
+                )
                 added += last.pack()
         next(counts, None)  # finish the generator, which saves its counts
         expected = form.HEADER_BYTES + have * form.TOKENS_BYTES
@@ -180,14 +189,14 @@ class TokenColumn:
         return opened, last
 
 
-def _counts_by_hash(opened: Opened, start: int) -> dict[bytes, tuple[int, int]]:
+def _counts_by_hash(opened: Opened, start: int) -> dict[bytes, Sums]:
     """Return token counts from a record on, by message hash; empty if a record is damaged."""
     try:
         number = (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES
         records = _read_range(opened, start, number)
     except errors.CorruptIndexError:
         return {}
-    return {record.seen: (record.tokens, record.text) for record in records}
+    return {record.seen: record.own for record in records}
 
 
 def _common_length(opened: Opened, view: IndexView) -> int:
@@ -208,7 +217,7 @@ def _common_length(opened: Opened, view: IndexView) -> int:
     return low
 
 
-def _measured_total(opened: Opened, measured: Measured) -> int | None:
+def _measured_sums(opened: Opened, measured: Measured) -> Sums | None:
     """Return the tokens of the messages at a measured commit from the header or the records, or None.
 
     Raises:
@@ -216,12 +225,12 @@ def _measured_total(opened: Opened, measured: Measured) -> int | None:
     """
     header = Header.unpack(opened.read(0, form.HEADER_BYTES), *_COLUMN)
     if header.measured == measured.commit[: len(header.measured)]:
-        return header.measured_total
+        return header.sums
     number = measured.message_count
     if 0 < number <= (opened.size() - form.HEADER_BYTES) // form.TOKENS_BYTES:
         record = _read(opened, number - 1)
         if record.prefix_start == measured.prefix[: form.PREFIX_START_BYTES]:
-            return record.total
+            return record.sums
     return None
 
 

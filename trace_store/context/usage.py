@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from trace_store import errors
-from trace_store.frozen import fields, value
+from trace_store.base.frozen import fields, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -41,8 +41,6 @@ command; hints belong to the command line. Modules that every command loads refe
 attribute, because the classes are created on first use and most commands need none.
 """
 
-from trace_store.lazy_import import names
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.errors.tree import (
@@ -147,7 +145,16 @@ __all__ = [
     "UntrustedRepositoryError",
 ]
 
-__getattr__ = names(__name__, dict.fromkeys(__all__, "tree"))
+
+def __getattr__(name: str) -> object:
+    """Define the classes when the first is used."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import trace_store.errors.tree as tree
+
+    value: object = getattr(tree, name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -114,6 +114,8 @@ class ErrorCode:
     NO_TASK_KEY = "no-task-key"
     NO_TASK_SYSTEM = "no-task-system"
     EVENT_NOT_FOUND = "event-not-found"
+    SEVERAL_RESULTS = "several-results"
+    CANNOT_UNDO = "cannot-undo"
 
 
 class TraceError(Exception):

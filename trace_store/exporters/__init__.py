@@ -1,6 +1,6 @@
 """Exporters: branches written as files, for readers or to resume a session."""
 
-from trace_store.lazy_import import names
+from trace_store.base.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from trace_store.exporters.contract import file_name as file_name
     from trace_store.exporters.registry import writer_named as writer_named
     from trace_store.exporters.registry import writer_names as writer_names
-    from trace_store.exporters.session import read_session as read_session
 
 _HOMES = {
     "SubBranch": "contract",
@@ -32,7 +31,6 @@ _HOMES = {
     "FormatWriter": "contract",
     "Loss": "contract",
     "Losses": "contract",
-    "read_session": "session",
     "SessionTurn": "contract",
     "writer_named": "registry",
     "writer_names": "registry",

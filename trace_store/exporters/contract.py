@@ -6,14 +6,17 @@ sessions. A new format is a module with the attributes of `FormatWriter` and a r
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from trace_store import exporters
+from trace_store.base import check
+from trace_store.base.frozen import field, value
+from trace_store.base.oid import ObjectId
 from trace_store.context.compiled import CompiledContext, CompiledMessage
 from trace_store.context.usage import Usage
-from trace_store.frozen import field, value
-from trace_store.oid import ObjectId
+from trace_store.disk.files import Disk
 
 SESSION, AGENTS, REWINDS, COPIES = "", "agents", "rewinds", "copies"
 """Kinds of session branches: the session itself, or a branch below it."""
@@ -115,6 +118,7 @@ class SessionTurn:
         reason: why it replaces other messages, such as `compaction`; "" for most.
         replaced: number of messages that its commit replaces.
         hidden: "" for a visible message; else "removed", "replaced" or SKIPPED.
+        has_stale_usage: whether it had a usage report, of a context that was changed since.
     """
 
     message: CompiledMessage
@@ -125,6 +129,7 @@ class SessionTurn:
     reason: str = ""
     replaced: int = 0
     hidden: str = ""
+    has_stale_usage: bool = False
 
     @property
     def is_summary(self) -> bool:
@@ -193,6 +198,7 @@ class ExportSession:
         hidden_count: number of messages that the context hides.
         reader: reads the facts and raw records of its transcript when asked.
         begin: index in `turns` of the message that the session was looked up by; 0 if by anything else.
+        project: the folder that holds the repository; "" if it is in memory.
     """
 
     id: str
@@ -207,6 +213,7 @@ class ExportSession:
     hidden_count: int
     reader: Reader = field(hidden=True)
     begin: int = 0
+    project: str = ""
 
     @property
     def tools(self) -> tuple[Any, ...]:
@@ -247,6 +254,19 @@ class ExportSession:
 
 
 @value
+class SavedFile:
+    """An exported file on the disk.
+
+    Attributes:
+        path: absolute path.
+        size: size in bytes.
+    """
+
+    path: str
+    size: int
+
+
+@value
 class Exported:
     """An exported file.
 
@@ -277,6 +297,21 @@ class Exported:
     def to_bytes(self) -> bytes:
         """Return all bytes; only once, as `chunks`."""
         return b"".join(self.chunks())
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> SavedFile:
+        """Write it to a file, or under its suggested name to a folder.
+
+        Raises:
+            AlreadyExistsError: the file exists, and `overwrite` is not given.
+            StorageError: the disk failed; no file is left.
+        """
+        check.path(path=path)
+        check.flag(overwrite=overwrite)
+        target = os.path.abspath(path)
+        if os.path.isdir(target):
+            target = os.path.join(target, self.file_name)
+        size = exporters.files.save_file(Disk(), target, self, overwrite=overwrite)
+        return SavedFile(target, size)
 
 
 class FormatWriter(Protocol):

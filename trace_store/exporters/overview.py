@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
+from trace_store.base.frozen import value
+from trace_store.base.ident import format_time
+from trace_store.context.wording import excerpt
 from trace_store.exporters.contract import (
     AGENTS,
     COPIES,
@@ -20,8 +23,6 @@ from trace_store.exporters.contract import (
     models_of,
     plural,
 )
-from trace_store.frozen import value
-from trace_store.ident import format_time
 from trace_store.objects.address import Address
 from trace_store.objects.message import default_kind
 from trace_store.objects.parts import ToolCall, ToolResult
@@ -29,7 +30,6 @@ from trace_store.providers.wire import refuse_constant
 
 TITLE_CHARACTERS = 90
 ENCRYPTED_REASONING = "reasoning that only the provider can read"
-_EXCERPT_SOURCE_CHARACTERS = 2000
 
 Call = tuple[Address | None, str]
 """A tool call: address of the message that holds it, and call id."""
@@ -81,15 +81,6 @@ def is_prompt(turn: SessionTurn) -> bool:
         and not (turn.reason or message.ghost)
         and bool(message.text.strip())
     )
-
-
-def excerpt(text: str, width: int) -> str:
-    """Return the start of a text on one line, at most `width` characters."""
-    source = text[:_EXCERPT_SOURCE_CHARACTERS]
-    line = " ".join(source.split())
-    if len(line) > width or len(source) < len(text):
-        return line[: width - 1].rstrip() + "…"
-    return line
 
 
 def message_marks(turn: SessionTurn) -> list[str]:

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 
 TEXT, CODE, TABLE = "text", "code", "table"
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import cast
 
+from trace_store.base.lazy_import import submodules
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import FormatWriter
-from trace_store.lazy_import import submodules
 
 GROUP = "trace_store.exporters"
 FORMS: dict[str, tuple[str, str]] = {

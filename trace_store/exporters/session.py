@@ -6,27 +6,27 @@ Invariant: read-only except for the compile index. Commits are read along first 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from trace_store import revision as revisions
+from trace_store.base.frozen import replace
+from trace_store.base.oid import OID_BYTES, ObjectId
 from trace_store.context.compile_index import IS_MARKED, MessageRecord, priority_flag
 from trace_store.context.compiled import CompiledContext, CompiledMessage
 from trace_store.context.compiler import ContextCompiler, compile
 from trace_store.context.fold import Entry
 from trace_store.context.usage import Usage, normalise_usage
+from trace_store.contracts.ref_names import BRANCHES, SESSIONS
 from trace_store.errors import InvalidInputError, NotFoundError, RevisionNotFoundError
 from trace_store.exporters.contract import SKIPPED, ExportSession, Facts, SessionTurn, SubBranch
-from trace_store.frozen import replace
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import FREEFORM, KINDS
-from trace_store.oid import OID_BYTES, ObjectId
-from trace_store.ref_names import BRANCHES
-from trace_store.revision import SESSIONS
-from trace_store.store.handle import Store
+from trace_store.store import revision as revisions
+from trace_store.store.store import Store
 from trace_store.transcripts.sources import SOURCE_KEY, records_unless_purged
 
 FACT_COMMITS = 64
@@ -69,6 +69,10 @@ def read_session(
     """
     contexts = ContextCompiler(store) if contexts is None else contexts
     ref = find_branch(store, revision)
+    if ref and not revision.startswith(
+        ("HEAD", "@")
+    ):  # a session, even if its id is also an object's
+        revision = ref + revision[base_length(revision) :]
     revisions.resolve_commit(store, revision)
     context = compile(contexts, revision, at=at, model=model)
     if context.commit is None:
@@ -87,6 +91,7 @@ def read_session(
         below=tuple(_below(store, ref)) if ref else (),
         hidden_count=sum(1 for e in contexts.fold(context.commit).entries if not is_shown(e)),
         reader=_Reader(contexts, context.commit),
+        project=os.path.dirname(store.layout.root) if store.local else "",
     )
 
 
@@ -122,7 +127,7 @@ def find_branch(store: Store, text: str) -> str:
     Raises:
         AmbiguousRevisionError: several sessions match.
     """
-    base = text[: _base_length(text)]
+    base = text[: base_length(text)]
     if base in ("HEAD", "@"):
         return store.refs.head().ref or ""
     if not base:
@@ -131,7 +136,7 @@ def find_branch(store: Store, text: str) -> str:
     return ref if ref is not None and ref.startswith(BRANCHES) else ""
 
 
-def _base_length(text: str) -> int:
+def base_length(text: str) -> int:
     """Return where the suffixes of a revision (`~2`, `^`, `@{1}`) start."""
     ends = (text.find(mark) for mark in ("~", "^", "@{"))
     return min((end for end in ends if end >= 0), default=len(text))
@@ -236,8 +241,11 @@ def read_turns(
         for message, _ in messages
         if message.role == ANSWERER
     }
+    is_stale = _stale_reports(contexts, context.commit)
     for message, why in messages:
         home, address = message.record.home_commit, message.address
+        report = reports.get(home) if reporting.get(home) == address else None
+        stale = report is not None and is_stale(message)
         oid, number = _birth_of(contexts, message.record)
         commit = contexts.read_commit(oid)
         reason, replaced = _origin(commit, number)
@@ -246,10 +254,11 @@ def read_turns(
             oid,
             commit.time,
             commit.author,
-            reports.get(home) if reporting.get(home) == address else None,
+            None if stale else report,
             reason,
             replaced,
             why,
+            has_stale_usage=stale,
         )
 
 
@@ -342,6 +351,8 @@ def _reports(contexts: ContextCompiler, tip: ObjectId | None) -> dict[bytes, Usa
     for oid in first_parent_chain(contexts, tip):
         commit = contexts.read_commit(oid)
         own = next((_usage(o.fields) for o in commit.operations if o.name == ops.USAGE), None)
+        if SOURCE_KEY not in commit.meta and any(o.name == ops.REPLACE for o in commit.operations):
+            own = None  # the request for a summary
         if any(message["role"] == ANSWERER for _, message in ops.added_messages(commit, oid)):
             report = own or later
             if report is not None:
@@ -350,6 +361,38 @@ def _reports(contexts: ContextCompiler, tip: ObjectId | None) -> dict[bytes, Usa
         else:
             later = own or later
     return reports
+
+
+def _stale_reports(
+    contexts: ContextCompiler, tip: ObjectId | None
+) -> Callable[[CompiledMessage], bool]:
+    """Return a test whether a message's usage report is about a context that was changed since.
+
+    Such a report would tell an agent that resumes a trimmed session that its context is still full. Changes in the
+    transcript itself, such as a compaction, are the agent's own and stay as it recorded them.
+    """
+    changed: dict[Address, int] = {}
+    depths: dict[bytes, int] = {}
+    for depth, oid in enumerate(first_parent_chain(contexts, tip)):
+        commit = contexts.read_commit(oid)
+        depths[oid] = depth
+        if ops.only_appends(commit) or SOURCE_KEY in commit.meta:
+            continue
+        for operation in commit.operations:
+            if operation.name != ops.ANNOTATE or operation.fields.get("priority") == ops.SKIP:
+                for address in ops.targets_of(operation, oid):
+                    changed.setdefault(address, depth)
+        for address, _ in ops.added_messages(commit, oid):
+            changed.setdefault(address, depth)
+    if not changed or tip is None:
+        return lambda message: False
+    latest, newest = len(depths), {}
+    for entry in contexts.fold(tip).entries:
+        latest = min(latest, changed.get(entry.address, latest))
+        newest[entry.address] = latest  # the last change of this message or one before it
+    return lambda message: (
+        newest.get(message.address, latest) < depths.get(message.record.home_commit, len(depths))
+    )
 
 
 def _usage(fields: Mapping[str, Any]) -> Usage | None:

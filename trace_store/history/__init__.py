@@ -1,11 +1,13 @@
 """History: commits, the log, branches, diff, blame and the moves of HEAD."""
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.history import bisect as bisect
     from trace_store.history import blame as blame
+    from trace_store.history import branch_repair as branch_repair
+    from trace_store.history import branch_state as branch_state
     from trace_store.history import branches as branches
     from trace_store.history import commit as commit
     from trace_store.history import diff as diff
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from trace_store.history import log as log
     from trace_store.history import log_filters as log_filters
     from trace_store.history import lookup as lookup
-    from trace_store.history import repair as repair
     from trace_store.history import request_diff as request_diff
     from trace_store.history import reset as reset
     from trace_store.history import retention as retention
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from trace_store.history import token_history as token_history
     from trace_store.history import trash as trash
     from trace_store.history import trash_entries as trash_entries
+    from trace_store.history import trash_refs as trash_refs
     from trace_store.history import undo as undo
     from trace_store.history import whohas as whohas
 

@@ -8,24 +8,26 @@ first parents of its other parents.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from trace_store import errors
-from trace_store.files import read_file, replace_file
-from trace_store.frozen import value
-from trace_store.oid import ObjectId
-from trace_store.revision import commits_of, resolve_commit
+from trace_store.base import check
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.context.compiled import CompiledContext
+from trace_store.context.compiler import ContextCompiler
+from trace_store.disk.files import read_file, replace_file
+from trace_store.store.revision import commits_of, name_of, resolve_commit
+from trace_store.store.store import Store
+from trace_store.writer import Writer
+
+Outcomes: TypeAlias = Mapping[str, str]
+Test: TypeAlias = Callable[[CompiledContext], bool | None]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeAlias
-
-    from trace_store.context.compiled import CompiledContext
-    from trace_store.context.compiler import ContextCompiler
-    from trace_store.store.handle import Store
-
-    Outcomes: TypeAlias = Mapping[str, str]
-    Test: TypeAlias = Callable[[CompiledContext], bool | None]
+    from trace_store.store.revision import Revision
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
 WORDS = (GOOD, BAD, SKIP)
@@ -59,6 +61,8 @@ class Bisection:
         verdicts: all verdicts, oldest first; the last one on a point counts.
     """
 
+    JSON = "told=verdicts"
+
     kind: str
     commit: ObjectId
     verdicts: tuple[Verdict, ...]
@@ -82,6 +86,8 @@ class BisectStep:
         left: number of candidates left.
         found: the candidates for the first bad point, in order; more than one only if points were skipped.
     """
+
+    JSON = "next=point?"
 
     point: str
     left: int
@@ -202,15 +208,6 @@ def save(store: Store, search: Bisection) -> None:
     replace_file(store.disk, store.layout.bisect_file, data, scratch=store.layout.tmp_dir)
 
 
-def forget(store: Store) -> bool:
-    """Delete the bisection; return True if there was one.
-
-    Raises:
-        StorageError: the file cannot be removed.
-    """
-    return store.disk.remove(store.layout.bisect_file)
-
-
 def _first_parents(store: Store, end: ObjectId, goods: Sequence[ObjectId]) -> list[str]:
     """Return the first parents of a commit that no good commit can reach, oldest first."""
     commits = commits_of(store)
@@ -246,19 +243,7 @@ def begin(
     *,
     messages: bool = False,
 ) -> Bisection:
-    """Return a bisection of commits, or of the messages of a context; nothing is saved.
-
-    Args:
-        contexts: compiles the contexts.
-        bad: a bad commit.
-        goods: good ancestors of it.
-        messages: bisect the messages of the bad commit's context.
-
-    Raises:
-        RevisionNotFoundError: there is no such commit.
-        InvalidInputError: a good commit is not an ancestor of the bad one, or is given for messages.
-        StateError: the context has no messages.
-    """
+    """Return the bisection that `Branches.start_bisection` starts; nothing is saved."""
     store = contexts.store
     end, *starts = (resolve_commit(store, each) for each in (bad, *goods))
     if not messages:
@@ -368,3 +353,109 @@ def _verdict(
             return Verdict(SKIP, point)
         failed += not passes
     return Verdict(verdict_for(failed, repeat, threshold), point, failed, repeat)
+
+
+class OngoingBisection:
+    """A bisection in progress in this working copy. HEAD does not move.
+
+    A point is the id of a commit. In a bisection of messages it is a number n: the context is cut after n messages.
+
+    Attributes:
+        state: what is bisected, and the verdicts so far.
+    """
+
+    def __init__(self, writer: Writer, state: Bisection) -> None:
+        self._writer = writer
+        self.state = state
+
+    @property
+    def next(self) -> BisectStep:
+        """The point to test next, or the result."""
+        contexts = self._writer.contexts
+        count = message_count(contexts, self.state)
+        return next_step(contexts.store, self.state, count)
+
+    def context(self, point: str = "") -> CompiledContext:
+        """Return the context at a point; "" is the next one.
+
+        Raises:
+            StateError: the bisection is finished, and no point is named.
+            RevisionNotFoundError, InvalidInputError: there is no such point.
+        """
+        contexts = self._writer.contexts
+        found = point_of(contexts, self.state, point) if point else self._point()
+        return context_at(contexts, self.state, found)
+
+    def mark(self, word: str, *points: Revision | int) -> BisectStep:
+        """Mark points as "good", "bad" or "skip", by default the next one; return the next point, or the result.
+
+        Raises:
+            InvalidInputError: the marks contradict each other, or there is no such word or message.
+            RevisionNotFoundError: there is no such commit.
+            StateError: the bisection is finished, and no point is named.
+        """
+        if word not in WORDS:
+            raise errors.InvalidInputError(
+                f"not one of {', '.join(WORDS)}: {str(word)[:40]!r}", argument="word"
+            )
+        before = self.state
+        for point in points or (self._point(),):
+            text = str(point) if isinstance(point, int) else name_of(point, "points")
+            found = point_of(self._writer.contexts, before, text)
+            self.state = self.state.with_verdict(Verdict(word, found))
+        try:
+            step = self.next
+        except errors.InvalidInputError:
+            self.state = before
+            raise
+        self._save(self.state)
+        return step
+
+    def run(
+        self,
+        test: Callable[[CompiledContext], bool | None],
+        *,
+        repeat: int = 1,
+        threshold: int | None = None,
+        progress: Callable[[Verdict], object] | None = None,
+    ) -> BisectStep:
+        """Test points until the result is known, and return it. Points that were marked by hand are tested first.
+
+        Args:
+            test: returns whether a context is good: True, False, or None if it cannot tell.
+            repeat: how often each point is tested.
+            threshold: how many failures make a point bad; None requires that all runs agree.
+            progress: receives each verdict; its word is "" if the runs disagree.
+
+        Raises:
+            StateError: the test contradicts a mark.
+            ConflictError: runs disagree, and there is no threshold.
+            InvalidInputError: `threshold` exceeds `repeat`.
+        """
+        check.function(test=test, progress=progress)
+        check.count(repeat=repeat, threshold=threshold)
+        if threshold is not None and threshold > repeat:
+            raise errors.InvalidInputError("threshold exceeds repeat", argument="threshold")
+        self.state, step = run(
+            self._writer.contexts,
+            self.state,
+            test,
+            repeat=repeat,
+            threshold=threshold,
+            progress=progress,
+            keep=self._save,
+        )
+        return step
+
+    def _point(self) -> str:
+        """Return the next point."""
+        step = self.next
+        if step.is_done:
+            raise errors.StateError(
+                "the search is finished", code=errors.ErrorCode.BISECTION_FINISHED
+            )
+        return step.point
+
+    def _save(self, state: Bisection) -> None:
+        self.state = state
+        save(self._writer.store, state)

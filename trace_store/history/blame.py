@@ -6,23 +6,26 @@ along the first parents of the merged line.
 
 from __future__ import annotations
 
-from trace_store import errors, history, refs
-from trace_store.frozen import value
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from trace_store import errors
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.context.compiled import CompiledMessage
+from trace_store.context.compiler import ContextCompiler
+from trace_store.contracts.ref_names import BRANCHES, SESSIONS
+from trace_store.history import lookup
 from trace_store.history.log import named
 from trace_store.objects import operations as ops
-from trace_store.objects.address import BIRTH_BYTES
-from trace_store.oid import ObjectId
-from trace_store.revision import HEADS, SESSIONS, commits_of
+from trace_store.objects.address import BIRTH_BYTES, Address
+from trace_store.refs.reflog import follow_renames
+from trace_store.store.revision import commits_of
+from trace_store.store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
-    from trace_store.context.compiled import CompiledMessage
-    from trace_store.context.compiler import ContextCompiler
-    from trace_store.objects.address import Address
-    from trace_store.store.handle import Store
+    from trace_store.base.ident import Time
 
 
 @value
@@ -39,7 +42,7 @@ class MessageOperation:
     operation: str
     commit: ObjectId
     author: str
-    time: int
+    time: Time
 
 
 @value
@@ -54,6 +57,11 @@ class Blame:
         tools: the tools that it calls or whose results it holds.
         changes: later operations on it, newest first: merges, edits, annotations and moves.
     """
+
+    JSON = (
+        "address=message.address position=message.position role=message.role "
+        "kind=message.kind since=changes"
+    )
 
     message: CompiledMessage
     made: MessageOperation
@@ -75,7 +83,7 @@ def blame(
         RevisionNotFoundError: there is no such commit.
         ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
     """
-    asked = None if address is None else history.lookup.address(contexts.store, address)
+    asked = None if address is None else lookup.address(contexts.store, address)
     context = contexts.compile(revision)
     wanted = {record.address for record in context.view.messages()}
     if asked is not None:
@@ -169,12 +177,12 @@ def branches_of(store: Store, wanted: set[bytes]) -> dict[bytes, str]:
     branch, HEAD's first, that has the commit among its first parents.
     """
     head = store.refs.head().ref
-    names = [name for name, _ in store.refs.iterate(HEADS)]
+    names = [name for name, _ in store.refs.iterate(BRANCHES)]
     found: dict[bytes, str] = {}
     logged: dict[bytes, str] = {}
     for name in names:
         if not name.startswith(SESSIONS):
-            for entry in refs.reflog.follow_renames(name, store.refs.reflog):
+            for entry in follow_renames(name, store.refs.reflog):
                 if entry.new in wanted and entry.message.startswith("commit"):
                     logged.setdefault(entry.new, name)
     commits = commits_of(store)

@@ -1,150 +1,479 @@
-"""Branches and their upstreams.
+"""Branches: list, create, rename, delete, track, switch, and their reflogs.
 
-Deleting or force-moving a branch keeps its old tip in the trash, in the same transaction. Setting an upstream moves no
-ref, so `undo` does not revert it.
+Deleting or force-moving a branch keeps its old tip in the trash, in the same transaction.
 """
 
 from __future__ import annotations
 
-from trace_store import errors, refs
-from trace_store import revision as revisions
-from trace_store.commit_table.commits import Commits
-from trace_store.contracts import RefEdit, Transaction
-from trace_store.files import replace_file
-from trace_store.frozen import value
-from trace_store.history.trash import keep_in_trash, keep_other_tips
-from trace_store.ident import count_of, is_count
-from trace_store.oid import ObjectId
-from trace_store.ref_names import (
+from itertools import islice
+
+from trace_store import errors, history, refs
+from trace_store import store as stores
+from trace_store.base import check
+from trace_store.base.ident import count_of, is_count
+from trace_store.base.oid import ObjectId, is_full_id, is_prefix
+from trace_store.contracts import RefEdit
+from trace_store.contracts.ref_names import (
     BRANCHES,
-    CHECKPOINTS,
-    TAGS,
-    TRAJECTORIES,
+    FORKS,
+    TRASH,
     branch_ref,
     check_text,
     is_ref_name,
+    short_name,
 )
-from trace_store.refs.head import upstream_in
-from trace_store.revision import commits_of, upstreams
+from trace_store.objects.codec import COMMIT, kind_of
+from trace_store.objects.commit import read_commit
+from trace_store.store.revision import (
+    as_address,
+    branch_of,
+    commits_of,
+    name_of,
+    resolve_address,
+    resolve_commit,
+    upstreams,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from builtins import list as List  # the method `list` hides it  # noqa: N812
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
-    from trace_store.contracts import RefReader
-    from trace_store.store.handle import Store
+    from trace_store.context.compiled import CompiledContext
+    from trace_store.contracts.protocols import RefReader
+    from trace_store.history.bisect import OngoingBisection
+    from trace_store.history.branch_state import Branch
+    from trace_store.history.switch import SwitchResult
+    from trace_store.history.trash_refs import DeletedRef
+    from trace_store.history.whohas import VersionHolders
+    from trace_store.objects.address import Address
+    from trace_store.refs.reflog import ReflogEntry
+    from trace_store.store.revision import Revision
+    from trace_store.store.store import Store
+    from trace_store.writer import Writer
+
+SHORT = 12
+"""The length of an id in a line about a move."""
 
 
-@value
-class Branch:
-    """One branch.
+class Branches:
+    """The branches of a repository, as `repo.branches`, and HEAD.
 
-    Attributes:
-        ref: its full name.
-        tips: its commits, this working copy's own tip first; more than one if it has diverged, none if it is unborn.
-        is_current: whether HEAD is on it.
-        tracking: its state relative to its upstream; None without one.
-        kept: the ref in the trash with its old tip, if it was just force-moved.
-        renamed_from: its old full name, if it was just renamed.
+    If a branch is deleted or force-moved, its old commit goes to the trash.
+
+    While a merge, pick, revert or rebase is in progress on a branch, moving that branch raises StateError.
     """
 
-    ref: str
-    tips: tuple[ObjectId, ...]
-    is_current: bool
-    tracking: Tracking | None
-    kept: str | None = None
-    renamed_from: str | None = None
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._store = writer.store
 
-    @property
-    def name(self) -> str:
-        """Its short name."""
-        return self.ref.removeprefix(BRANCHES)
+    def list(
+        self,
+        *patterns: str,
+        contains: Revision | None = None,
+        merged: Revision | None = None,
+        unmerged: Revision | None = None,
+    ) -> List[Branch]:
+        """Return the branches, sorted by name.
 
-    @property
-    def oid(self) -> ObjectId:
-        """The commit that it points to.
+        Args:
+            patterns: only branches whose short name matches one of these, such as `feature/*`.
+            contains: only branches that contain this commit.
+            merged: only branches merged into this commit.
+            unmerged: only branches not merged into this commit.
 
         Raises:
-            UnbornBranchError: it has no commit.
+            RevisionNotFoundError: there is no such commit.
         """
-        if not self.tips:
-            raise errors.UnbornBranchError(f"branch {self.name} has no commit yet", ref=self.ref)
-        return self.tips[0]
+        check.texts(patterns=patterns)
+        given = {"contains": contains, "merged": merged, "unmerged": unmerged}
+        named = {
+            name: resolve_commit(self._store, name_of(each, name))
+            for name, each in given.items()
+            if each is not None
+        }
+        inside, above, outside = (named.get(name) for name in given)
+        commits = commits_of(self._store)
+        is_ancestor = commits.is_ancestor
+        current, known = self._store.refs.head_target(), upstreams(self._store)
+        branch_at = history.branch_state.branch_at
+        return [
+            branch_at(self._store, ref, tips, current, known.get(ref), commits)
+            for ref, tips in self._store.refs.iterate_tips(BRANCHES)
+            if (not patterns or matches_any(ref.removeprefix(BRANCHES), patterns))
+            and (inside is None or any(is_ancestor(inside, tip) for tip in tips))
+            and (above is None or all(is_ancestor(tip, above) for tip in tips))
+            and (outside is None or not all(is_ancestor(tip, outside) for tip in tips))
+        ]
 
+    def create(self, name: str, start: Revision = "HEAD", *, force: bool = False) -> Branch:
+        """Create a branch at a commit, without switching to it, and return it.
 
-@value
-class DeletedRef:
-    """A deleted ref: its full name, the commit it pointed to, and the refs in the trash that keep its tips."""
+        With `force` an existing branch is moved, and its former commit goes to the trash.
 
-    ref: str
-    oid: ObjectId
-    kept: tuple[str, ...]
+        Raises:
+            AlreadyExistsError: the branch exists, and `force` is not given.
+            StateError: HEAD is on the branch that would be moved.
+            InvalidRefNameError: the name is not valid.
+            RevisionNotFoundError, UnbornBranchError: there is no such commit.
+        """
+        check.flag(force=force)
+        store, ref, given = self._store, branch_ref(name), name_of(start, "start")
+        oid, message = resolve_commit(store, given), f"branch: created from {given}"
+        _, kept, moved = self._set(ref, oid, message, force=force)
+        return history.branch_state.read_branch(store, ref, kept=kept, changed=moved)
 
+    def rename(self, old: str, new: str, *, force: bool = False) -> Branch:
+        """Rename a branch, with its upstream and HEAD, and return it.
 
-def list_branches(
-    store: Store,
-    patterns: Sequence[str] = (),
-    *,
-    contains: ObjectId | None = None,
-    merged: ObjectId | None = None,
-    unmerged: ObjectId | None = None,
-) -> list[Branch]:
-    """Return the branches, sorted by name.
+        Raises:
+            RefNotFoundError: there is no branch `old`.
+            AlreadyExistsError: there is a branch `new`; with `force` that one goes to the trash.
+            InvalidRefNameError: the new name is not valid.
+            StateError: a merge, pick, revert or rebase is in progress on the branch, or HEAD is on `new`, which would
+                be replaced.
+        """
+        check.flag(force=force)
+        store = self._store
+        head = store.refs.head()
+        ref = head.ref if head.unborn and head.ref == BRANCHES + old else find_branch(store, old)
+        assert ref is not None
+        target = branch_ref(new)
+        change = self._writer.begin("branch", ref, target)
+        if ref == target:
+            return history.branch_state.read_branch(store, ref, renamed_from=ref)
+        message = refs.reflog.rename_message(ref, target)
 
-    Args:
-        store: the repository's store.
-        patterns: shell patterns such as `feature/*` for short names; none selects all branches.
-        contains: only branches that contain this commit.
-        merged: only branches merged into this commit.
-        unmerged: only branches not merged into this commit.
+        def create_target(refs: RefReader) -> List[RefEdit] | None:
+            oid = refs.read(ref)
+            if oid is None and refs.read(target) is not None:
+                raise name_taken(target)  # a branch without a commit replaces none
+            moves = _set_edits(store, refs, target, oid, force=force)
+            return None if oid is None else moves
 
-    Raises:
-        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
-    """
-    for pattern in patterns:
-        check_text(pattern)
-    current = store.refs.head_target()
-    known = revisions.upstreams(store)
-    commits = commits_of(store)
-    found = [
-        Branch(ref, tips, ref == current, _tracking(store, tips[0], known.get(ref), commits))
-        for ref, tips in store.refs.iterate_tips(BRANCHES)
-        if not patterns or matches_any(ref.removeprefix(BRANCHES), patterns)
-    ]
-    is_ancestor = commits.is_ancestor
-    return [
-        each
-        for each in found
-        if (contains is None or any(is_ancestor(contains, tip) for tip in each.tips))
-        and (merged is None or all(is_ancestor(tip, merged) for tip in each.tips))
-        and (unmerged is None or not all(is_ancestor(tip, unmerged) for tip in each.tips))
-    ]
+        def remove_source(refs: RefReader) -> List[RefEdit] | None:
+            oid = refs.read(ref)
+            return (
+                None
+                if oid is None
+                else [RefEdit(ref, None, oid), *history.trash_refs.keep_other_tips(refs, ref)]
+            )
 
+        def move_head(_: RefReader) -> None:
+            if store.refs.head_target() == ref:
+                store.refs.set_head(target, message=message, author=change.author)
 
-def read_branch(
-    store: Store, ref: str, *, kept: str | None = None, renamed_from: str | None = None
-) -> Branch:
-    """Return a branch, given its full name; HEAD's branch may be unborn. The rest is as in `Branch`.
+        # In this order HEAD names an existing branch even after a crash in between.
+        change.write(create_target, message)
+        store.transact(move_head)
+        change.write(remove_source, message)
+        history.branch_state.rename_upstreams(store, ref, target)
+        return history.branch_state.read_branch(store, target, renamed_from=ref, changed=True)
 
-    Raises:
-        RefNotFoundError: there is no such branch.
-    """
-    tips = store.refs.tips(ref)
-    is_current = ref == store.refs.head_target()
-    if not (tips or is_current):
-        raise errors.RefNotFoundError(f"no branch {short(ref)!r}", ref=ref)
-    compared = tracking(store, ref, tips[0] if tips else None)
-    return Branch(ref, tips, is_current, compared, kept, renamed_from)
+    def delete(self, *names: str) -> List[DeletedRef]:
+        """Move branches to the trash, all or none, and return the commit of each.
 
+        Raises:
+            RefNotFoundError: there is no such branch.
+            StateError: HEAD is on one of them.
+        """
+        wanted = dict.fromkeys(find_branch(self._store, name) for name in names)
+        deleted = history.trash_refs.delete_refs(self._writer, list(wanted), what="branch")
+        for each in deleted:  # so that an undo restores it
+            history.branch_state.move_upstream(self._store, each.ref, each.kept[0])
+        return deleted
 
-def _tracking(
-    store: Store, oid: ObjectId, upstream: str | None, commits: Commits | None
-) -> Tracking | None:
-    if upstream is None:
-        return None
-    other = store.refs.read(upstream)
-    counts = (None, None) if other is None else ahead_behind(store, oid, other, commits)
-    return Tracking(upstream, other, *counts)
+    def track(self, name: str, upstream: str | None) -> Branch:
+        """Set the upstream of a branch, or with None unset it.
+
+        Return the branch, with its ahead and behind counts.
+
+        Raises:
+            RefNotFoundError: there is no such branch.
+            InvalidInputError: it is its own upstream.
+        """
+        ref = find_branch(self._store, name)
+        other = None if upstream is None else find_branch(self._store, upstream)
+        if other == ref:
+            raise errors.InvalidInputError("a branch cannot be its own upstream")
+        changed = history.branch_state.upstream_of(self._store, ref) != other
+        history.branch_state.set_upstream(self._store, ref, other)
+        if changed:
+            said = "removed" if other is None else f"set to {short_name(other)}"
+            message = f"branch: upstream of {short_name(ref)} {said}"
+            stores.reflogs.log_command(self._store, message, self._writer.author)
+        return history.branch_state.read_branch(self._store, ref, changed=changed)
+
+    def containing(self, what: Revision) -> List[str]:
+        """Return the full names of the refs whose history contains a commit, sorted.
+
+        Raises:
+            RevisionNotFoundError: there is no such commit.
+        """
+        oid = resolve_commit(self._store, name_of(what))
+        return history.whohas.whohas_commit(self._store, oid)
+
+    def names(self, commits: Iterable[ObjectId], *, trash: bool = False) -> dict[bytes, List[str]]:
+        """Return the full names of the refs at each commit that has any; HEAD and its branch come first.
+
+        The names include where HEAD's branch was forked. With `trash`, they include refs in the trash.
+        """
+        check.items(commits=commits)
+        refs = self._store.refs
+        head, found = refs.head(), refs.names_of(commits)
+        names: dict[bytes, list[str]] = {
+            oid: [name for name in named if trash or not name.startswith(TRASH)]
+            for oid, named in found.items()
+        }
+        if head.oid is not None and head.oid in names:
+            others = [name for name in names[head.oid] if name != head.ref]
+            names[head.oid] = ["HEAD", *([] if head.ref is None else [head.ref]), *others]
+        record = "" if head.ref is None else FORKS + head.ref.removeprefix(BRANCHES)
+        if record and refs.read(record) is not None:
+            names.setdefault(resolve_commit(self._store, record), []).append(record)
+        return names
+
+    def whohas(
+        self, what: str | Address | ObjectId, *, is_text: bool = False
+    ) -> List[VersionHolders]:
+        """Return message versions that match a text, an address or a blob.
+
+        The newest version comes first. Each comes with the refs that have it.
+
+        Args:
+            what: an address, as a value or as text; the id of a blob; or any other text, found ignoring case.
+            is_text: search for a text even if it reads as an address.
+
+        Raises:
+            InvalidInputError: `what` is an empty text, a commit (use `containing`), or of another type.
+        """
+        found: object = what
+        if isinstance(what, str):
+            try:
+                found = None if is_text else resolve_address(self._store, what)
+            except (errors.NotFoundError, errors.InvalidInputError):
+                found = None
+            if found is None:
+                return history.whohas.whohas_text(self._writer.contexts, what)
+        if isinstance(found, tuple):
+            return history.whohas.whohas_message(self._writer.contexts, as_address(found))
+        if not isinstance(found, bytes):
+            raise errors.InvalidInputError(
+                f"what must be text, an address or an id, not {type(what).__name__}",
+                argument="what",
+            )
+        objects = self._store.objects
+        if objects.contains(found) and kind_of(objects.read(found)) == COMMIT:
+            raise errors.InvalidInputError(
+                "this is a commit: use `branches.containing`",
+                argument="what",
+            )
+        return history.whohas.whohas_content(self._writer.contexts, found)
+
+    def bisect(
+        self,
+        test: Callable[[CompiledContext], bool | None],
+        bad: Revision = "HEAD",
+        good: Revision | Sequence[Revision] = (),
+    ) -> tuple[ObjectId, ...]:
+        """Return the first commit for which a test fails.
+
+        Return several candidates if the test cannot decide between them.
+
+        Args:
+            test: returns whether a context is good: True, False, or None if it cannot tell.
+            bad: a commit for which the test fails.
+            good: one or several earlier commits for which it succeeds; without one, the
+                search starts at the root commit.
+
+        Raises:
+            StateError: the test finds the bad commit good, or a good one bad.
+            RevisionNotFoundError: there is no such commit.
+        """
+        check.function(test=test)
+        several: Sequence[Any] = good if isinstance(good, list | tuple) else [good]
+        contexts, goods = self._writer.contexts, [name_of(each, "good") for each in several]
+        search = history.bisect.begin(contexts, name_of(bad, "bad"), goods)
+        _, step = history.bisect.run(contexts, search, test)
+        return tuple(ObjectId.parse(point) for point in step.found)
+
+    def start_bisection(
+        self, bad: Revision = "HEAD", *good: Revision, messages: bool = False
+    ) -> OngoingBisection:
+        """Start a bisection that can be continued later, also by another process; an earlier one is replaced.
+
+        Args:
+            bad: a bad commit.
+            good: good ancestors of it; without any, the search covers the whole history.
+            messages: search the messages of the bad commit's context instead.
+
+        Raises:
+            RevisionNotFoundError: there is no such commit.
+            InvalidInputError: a good commit is not an ancestor of the bad one, or is given for messages.
+            StateError: the context has no messages.
+        """
+        check.flag(messages=messages)
+        goods = [name_of(each, "good") for each in good]
+        search = history.bisect.begin(
+            self._writer.contexts, name_of(bad, "bad"), goods, messages=messages
+        )
+        history.bisect.save(self._store, search)
+        return history.bisect.OngoingBisection(self._writer, search)
+
+    @property
+    def bisection(self) -> OngoingBisection | None:
+        """The bisection in progress; None if there is none.
+
+        Raises:
+            StateError: its file is damaged; `end_bisection` removes it.
+        """
+        search = history.bisect.load(self._store)
+        return None if search is None else history.bisect.OngoingBisection(self._writer, search)
+
+    def end_bisection(self) -> bool:
+        """End the bisection in progress; return False if there is none.
+
+        Raises:
+            StorageError: its file cannot be removed.
+        """
+        return self._store.disk.remove(self._store.layout.bisect_file)
+
+    def switch(
+        self,
+        name: str,
+        *,
+        create: bool = False,
+        start: Revision | None = None,
+        force: bool = False,
+        orphan: bool = False,
+    ) -> SwitchResult:
+        """Switch HEAD to a branch, and return where HEAD was and is.
+
+        Args:
+            name: the branch; `-` is the previous one.
+            create: create it first.
+            start: where a new branch starts; None is HEAD, which may have no commit.
+            force: with `create`, replace an existing branch; its old commit goes to the trash.
+            orphan: switch to a new branch without a commit.
+
+        Raises:
+            RefNotFoundError: there is no such branch.
+            AlreadyExistsError: with `create`, the branch exists and `force` is not given.
+            InvalidInputError: `start` or `force` is given without `create`.
+            StateError: a revert is in progress on the detached HEAD.
+        """
+        check.flag(create=create, force=force, orphan=orphan)
+        if (start is not None or force) and not create:
+            argument = "force" if start is None else "start"
+            raise errors.InvalidInputError(f"{argument} requires create", argument=argument)
+        store, writer = self._store, self._writer
+        if orphan or (create and start is None and store.refs.head().unborn):
+            ref = branch_ref(name)
+            if store.refs.read(ref) is not None:
+                raise name_taken(ref)
+            return history.switch.move_head(writer, ref, created=True)
+        if create:
+            given = name_of("HEAD" if start is None else start, "start")
+            return self._switch_to_new(branch_ref(name), given, force=force)
+        named = name_of(name, "name")
+        if named == "-":
+            named = refs.reflog.previous_branch(store.refs)
+            if is_full_id(named):  # HEAD was detached
+                return history.switch.move_head(writer, resolve_commit(store, named))
+        return history.switch.move_head(writer, find_branch(store, named))
+
+    def _switch_to_new(self, ref: str, start: str, *, force: bool) -> SwitchResult:
+        store, head = self._store, self._store.refs.head()
+        oid = resolve_commit(store, start)
+        if head.ref == ref:  # HEAD stays on the branch
+            message = f"branch: reset to {start}"
+        else:
+            message = history.switch.reflog_message(head, short_name(ref))
+        existed, kept, moved = self._set(ref, oid, message, force=force, even_current=True)
+        return history.switch.move_head(
+            self._writer, ref, created=not existed, reset=existed and moved, replaced=kept
+        )
+
+    def _set(
+        self, ref: str, oid: ObjectId, message: str, *, force: bool, even_current: bool = False
+    ) -> tuple[bool, str | None, bool]:
+        """Create or move a branch.
+
+        Return whether it existed, the ref in the trash with its old tip, and whether it moved.
+        """
+        moves: List[RefEdit] = []
+
+        def edits(refs: RefReader) -> List[RefEdit]:
+            moves[:] = _set_edits(
+                self._store, refs, ref, oid, force=force, even_current=even_current
+            )
+            return moves
+
+        self._writer.begin("branch", ref).write(edits, message)
+        before, kept = moves[0].expected, moves[1].name if moves[1:] else None
+        return before is not None, kept, before != oid
+
+    def checkout(self, revision: Revision, *, detach: bool = False) -> SwitchResult:
+        """Switch HEAD to a branch, or detach it at a commit.
+
+        With `detach`, detach it even if a branch is named.
+
+        Raises:
+            RevisionNotFoundError: there is no such branch or commit.
+            StateError: a revert is in progress on the detached HEAD.
+        """
+        check.flag(detach=detach)
+        if isinstance(revision, str) and is_prefix(revision):
+            resolve_commit(
+                self._store, revision
+            )  # it may start the ids of a session and of a commit
+        try:
+            if isinstance(revision, str) and not detach:
+                return self.switch(revision)
+        except (errors.RefNotFoundError, errors.DetachedHeadError):
+            pass  # not a branch, so a commit
+        oid = resolve_commit(self._store, name_of(revision))
+        return history.switch.move_head(self._writer, oid)
+
+    def reflog(self, name: str = "HEAD", *, limit: int | None = None) -> List[ReflogEntry]:
+        """Return the newest `limit` reflog entries of HEAD or a ref, newest first.
+
+        The ref may be deleted.
+
+        Raises:
+            RefNotFoundError: there is no reflog of that name.
+        """
+        check.count(limit=limit)
+        ref = self.find_reflog(name)
+        return [*islice(stores.reflogs.newest_first(self._store, ref), limit)]
+
+    def find_reflog(self, name: str) -> str:
+        """Return the full name of the ref whose reflog a name means; errors as in `reflog`."""
+        self._store.check_open()
+        return stores.reflogs.find_log(self._store, name)
+
+    def move_line(self, message: str, before: ObjectId | None, after: ObjectId | None) -> str:
+        """Return a line about a move from a reflog or an undo: its message, and what an unnamed commit did.
+
+        Args:
+            message: the message of the reflog's entry, or of the undo.
+            before: the commit that the ref moved from.
+            after: the commit that it moved to.
+        """
+        check.text(message=message)
+        words = (word[:SHORT] if is_full_id(word) else word for word in message.split(" "))
+        shortened = " ".join(words)
+        word, said = refs.reflog.split_undo(refs.reflog.read_join(message)[1])
+        oid = before if word == refs.reflog.UNDO else after
+        if said != "commit" or oid is None:
+            return shortened
+        try:
+            commit = read_commit(oid, self._store.objects.read)
+            return f"{shortened}: {history.summary.summary(self._store, commit)}"
+        except errors.TraceError:
+            return shortened  # missing or corrupt, which other commands report
 
 
 def branch_of_head(store: Store) -> str:
@@ -182,151 +511,48 @@ def find_branch(store: Store, name: str) -> str:
             return full
     # Sessions are branches, so their names are valid; those of other revisions, such as `main~1`, need not be.
     can_be_session = is_ref_name(BRANCHES + name)
-    found = revisions.branch_of(store, name) if can_be_session else None
+    found = branch_of(store, name) if can_be_session else None
     if found is None or not found.startswith(BRANCHES):
         raise errors.RefNotFoundError(f"no branch {name[:120]!r}", ref=name)
     return found
 
 
-def create_branch(
-    store: Store, name: str, start: str = "HEAD", *, author: str, force: bool = False
-) -> tuple[str, ObjectId, str | None]:
-    """Create a branch.
-
-    Args:
-        store: the repository's store.
-        name: its short name.
-        start: the revision that it points to.
-        author: for the reflogs.
-        force: move an existing branch of this name; its old tip goes to the trash.
-
-    Returns:
-        Its full name, its commit, and the ref in the trash that keeps the old tip, or None.
-
-    Raises:
-        AlreadyExistsError: the branch exists, and `force` is not given.
-        StateError: HEAD is on the branch that would be moved.
-        As `resolve_commit` and `branch_ref`.
-    """
-    ref = branch_ref(name)
-    oid = revisions.resolve_commit(store, start)
-    kept: str | None = None
-
-    def build(refs: RefReader) -> Transaction | None:
-        nonlocal kept
-        kept = None
-        before = refs.read(ref)
-        if before is not None and not force:
-            raise name_taken(ref)
-        if before is not None and store.refs.head_target() == ref:
-            raise errors.StateError(f"HEAD is on {short(ref)}; use reset to move that branch")
-        edits = [RefEdit(ref, oid, before)]
-        if before is not None and before != oid:
-            edits += [keep_in_trash(ref, before), *keep_other_tips(refs, ref)]
-            kept = edits[1].name
-        return Transaction((), edits, f"branch: created from {start}")
-
-    store.transact(build, author=author)
-    return ref, oid, kept
-
-
 def name_taken(ref: str) -> errors.AlreadyExistsError:
     """Return the error for a branch that already exists."""
     return errors.AlreadyExistsError(
-        f"branch {short(ref)} already exists",
+        f"branch {short_name(ref)} already exists",
         code=errors.ErrorCode.BRANCH_EXISTS,
         ref=ref,
     )
 
 
-def names_before_and_after(store: Store, old: str, new: str) -> tuple[str, str]:
-    """Return a branch's old and new full name; raises as `rename_branch`."""
-    head = store.refs.head()
-    ref = head.ref if head.unborn and head.ref == BRANCHES + old else find_branch(store, old)
-    assert ref is not None
-    return ref, branch_ref(new)
-
-
-def rename_branch(
-    store: Store, old: str, new: str, *, author: str, force: bool = False
-) -> tuple[str, str]:
-    """Rename a branch, and update HEAD and upstreams; return the old and the new full name.
+def _set_edits(
+    store: Store,
+    refs: RefReader,
+    ref: str,
+    oid: ObjectId | None,
+    *,
+    force: bool,
+    even_current: bool = False,
+) -> list[RefEdit]:
+    """Return the edits that create a branch, or move it and keep its tips in the trash.
 
     Raises:
-        RefNotFoundError: there is no such branch.
-        AlreadyExistsError: the new name is taken, and `force` is not given. With `force` its old tip goes to the trash.
-        StateError: HEAD is on the branch of the new name.
-        InvalidRefNameError: the new name is not valid.
+        AlreadyExistsError: the branch exists, and `force` is not given.
+        StateError: HEAD is on it, and `even_current` is not given.
     """
-    ref, target = names_before_and_after(store, old, new)
-    if ref == target:
-        return ref, target
-    message = refs.reflog.rename_message(ref, target)
-
-    def create_target(refs: RefReader) -> Transaction | None:
-        oid, existing = refs.read(ref), refs.read(target)
-        if existing is not None and not force:
-            raise name_taken(target)
-        if existing is not None and store.refs.head_target() == target:
-            raise errors.StateError(f"HEAD is on {short(target)}; use reset to move that branch")
-        edits = [RefEdit(target, oid, existing)]
-        if existing is not None and existing != oid:
-            edits += [keep_in_trash(target, existing), *keep_other_tips(refs, target)]
-        return Transaction((), edits, message) if oid is not None else None
-
-    def remove_source(refs: RefReader) -> Transaction | None:
-        oid = refs.read(ref)
-        if oid is None:
-            return None
-        return Transaction((), [RefEdit(ref, None, oid), *keep_other_tips(refs, ref)], message)
-
-    def move_head(_: RefReader) -> None:
-        if store.refs.head_target() == ref:
-            store.refs.set_head(target, message=message, author=author)
-
-    # In this order HEAD names an existing branch even after a crash in between.
-    store.transact(create_target, author=author)
-    store.transact(move_head)
-    store.transact(remove_source, author=author)
-    rename_upstreams(store, ref, target)
-    return ref, target
-
-
-def delete_branches(store: Store, names: Sequence[str], *, author: str) -> list[DeletedRef]:
-    """Move branches to the trash, all or none; return what was deleted.
-
-    Raises:
-        RefNotFoundError: there is no such branch.
-        StateError: HEAD is on one of them.
-    """
-    wanted = list(dict.fromkeys(find_branch(store, name) for name in names))
-    found = delete_refs(store, wanted, author=author, what="branch")
-    for each in found:
-        move_upstream(store, each.ref, each.kept[0])  # so that an undo restores it
-    return found
-
-
-def delete_refs(store: Store, wanted: Sequence[str], *, author: str, what: str) -> list[DeletedRef]:
-    """Move refs, given by full names, to the trash in one transaction; raises as `delete_branches`."""
-    found: list[DeletedRef] = []
-
-    def build(refs: RefReader) -> Transaction:
-        found.clear()
-        edits: list[RefEdit] = []
-        for ref in wanted:
-            tips = refs.tips(ref)
-            if not tips:
-                raise errors.RefNotFoundError(f"no {what} {short(ref)!r}", ref=ref)
-            if store.refs.head_target() == ref:
-                raise errors.StateError(f"HEAD is on {short(ref)}; switch to another branch first")
-            kept = [keep_in_trash(ref, tip) for tip in tips]
-            edits += [RefEdit(ref, None, tips[0]), *kept]
-            found.append(DeletedRef(ref, tips[0], tuple(edit.name for edit in kept)))
-        names = " ".join(map(short, wanted))
-        return Transaction((), edits, f"{what}: deleted {names}")
-
-    store.transact(build, author=author)
-    return found
+    before = refs.read(ref)
+    if before is None:
+        return [RefEdit(ref, oid, None)]
+    if not force:
+        raise name_taken(ref)
+    if store.refs.head_target() == ref and not even_current:
+        raise errors.StateError(f"HEAD is on {short_name(ref)}; use reset to move that branch")
+    moves = [RefEdit(ref, oid, before)]
+    if before != oid:
+        trash = history.trash_refs
+        moves += [trash.keep_in_trash(ref, before), *trash.keep_other_tips(refs, ref)]
+    return moves
 
 
 def matches_any(name: str, patterns: Sequence[str]) -> bool:
@@ -334,121 +560,3 @@ def matches_any(name: str, patterns: Sequence[str]) -> bool:
     from fnmatch import fnmatchcase  # rarely needed, and slow to import
 
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def short(ref: str) -> str:
-    """Return a ref's short name, without `refs/heads/`, `refs/tags/` and the like."""
-    spaces = (BRANCHES, TAGS, CHECKPOINTS, TRAJECTORIES)
-    return next((ref.removeprefix(space) for space in spaces if ref.startswith(space)), ref)
-
-
-@value
-class Tracking:
-    """The state of a branch relative to its upstream.
-
-    Attributes:
-        upstream: full name of the upstream.
-        oid: the upstream's commit; None if it is gone.
-        ahead: number of commits that only the branch has; None if either has no commit.
-        behind: number of commits that only the upstream has; None if either has no commit.
-    """
-
-    upstream: str
-    oid: ObjectId | None
-    ahead: int | None
-    behind: int | None
-
-
-def upstream_of(store: Store, ref: str) -> str | None:
-    """Return the full name of a branch's upstream, or None."""
-    return upstreams(store).get(ref)
-
-
-def required_upstream(store: Store) -> str:
-    """Return the upstream of HEAD's branch, as a user types it.
-
-    Raises:
-        DetachedHeadError: HEAD is detached.
-        RevisionNotFoundError: the branch has no upstream.
-    """
-    return upstream_in(upstreams(store), store.refs.head().ref).removeprefix(BRANCHES)
-
-
-def set_upstream(store: Store, ref: str, upstream: str) -> None:
-    """Set the upstream of a branch, both given by full names."""
-    _update_upstreams(store, {ref: upstream})
-
-
-def unset_upstream(store: Store, ref: str) -> bool:
-    """Remove the upstream of a branch; return True if it had one."""
-    return _update_upstreams(store, {ref: None})
-
-
-def rename_upstreams(store: Store, old: str, new: str) -> None:
-    """Rename a branch in the upstreams file, including where it is an upstream."""
-    known = upstreams(store)
-    changes: dict[str, str | None] = {
-        ref: new for ref, upstream in known.items() if upstream == old
-    }
-    if old in known:
-        changes[new] = changes.pop(old, known[old])
-        changes[old] = None
-    if changes:
-        _update_upstreams(store, changes)
-
-
-def move_upstream(store: Store, old: str, new: str) -> None:
-    """Move the upstream setting from one ref to another, such as a deleted branch's ref in the trash."""
-    upstream = upstream_of(store, old)
-    if upstream is not None:
-        _update_upstreams(store, {old: None, new: upstream})
-
-
-def tracking(store: Store, ref: str, oid: ObjectId | None) -> Tracking | None:
-    """Return the state of a branch at `oid` relative to its upstream; None without an upstream.
-
-    Raises:
-        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
-    """
-    upstream = upstream_of(store, ref)
-    if upstream is None:
-        return None
-    other = store.refs.read(upstream)
-    if oid is None or other is None:
-        return Tracking(upstream, other, None, None)
-    return Tracking(upstream, other, *ahead_behind(store, oid, other))
-
-
-def ahead_behind(
-    store: Store, one: ObjectId, other: ObjectId, commits: Commits | None = None
-) -> tuple[int, int]:
-    """Return how many commits only `one` can reach, and how many only `other`.
-
-    Raises:
-        ObjectNotFoundError, CorruptObjectError: the history is incomplete or damaged.
-    """
-    if one == other:
-        return 0, 0
-    commits = commits or commits_of(store)
-    ahead = sum(1 for _ in commits.topological([one], [other]))
-    return ahead, sum(1 for _ in commits.topological([other], [one]))
-
-
-def _update_upstreams(store: Store, changes: dict[str, str | None]) -> bool:
-    """Rewrite the upstreams file; return True if it changed."""
-    changed = False
-
-    def write(_: RefReader) -> None:
-        # Under the journal's lock, so that no other process writes the file meanwhile.
-        nonlocal changed
-        known = upstreams(store)
-        after = {**known, **changes}
-        lines = [f"{ref} {after[ref]}\n" for ref in sorted(after) if after[ref] is not None]
-        changed = {r: u for r, u in after.items() if u is not None} != known
-        if changed:
-            path, scratch = store.layout.upstreams_file, store.layout.tmp_dir
-            store.disk.make_directory(store.layout.local_dir)
-            replace_file(store.disk, path, "".join(lines).encode("ascii"), scratch=scratch)
-
-    store.transact(write)
-    return changed

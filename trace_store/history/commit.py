@@ -7,146 +7,132 @@ appends needs no fold, so its cost does not depend on the length of the history.
 from __future__ import annotations
 
 from trace_store import context, errors
-from trace_store import revision as revisions
+from trace_store.base.ident import check_author
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.context.calls import CALL, Calls, HistoryCalls, link_operations, link_version
-from trace_store.contracts import RefEdit, Transaction
+from trace_store.contracts import RefEdit
 from trace_store.history.draft import CommitResult, Draft, as_messages
-from trace_store.ident import check_author
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, RESULT, Address, read_address
 from trace_store.objects.codec import ARRAY16_LIMIT, encode_ordered
 from trace_store.objects.commit import Commit, Operation, read_commit
-from trace_store.objects.content import ObjectCollector
 from trace_store.objects.fast_encode import encode_commit, encode_message
-from trace_store.objects.parts import ToolCall, ToolResult
-from trace_store.oid import ObjectId, hash_object
-from trace_store.ref_names import branch_ref
-from trace_store.store.handle import Store
+from trace_store.objects.message import names_of, renamed
+from trace_store.objects.parts import Text, ToolCall, ToolResult
+from trace_store.store import revision as revisions
+from trace_store.store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from trace_store.context.fold import Fold
-    from trace_store.contracts import RefReader
-    from trace_store.history.draft import Reword
-    from trace_store.objects.content import Salt
+    from trace_store.contracts.protocols import RefReader
     from trace_store.objects.message import Message
     from trace_store.providers.documents import Given
-    from trace_store.secrets.guard import Guard
+    from trace_store.writer import Change, Edits, Writer
 
 MAXIMUM_ATTEMPTS = 100
 _MAXIMUM_PENDING = 64
 """How many calls without a result are remembered; for others the history is searched."""
+_NONE_PENDING: tuple[ObjectId | None, Mapping[str, Address]] = (None, {})
 _ON_UNITS = (ops.REMOVE, ops.RESTORE, ops.REPLACE, ops.MOVE)
 
 
-def new_draft(
-    store: Store,
-    reword: Reword | None = None,
-    salt: Salt | None = None,
-    guard: Guard | None = None,
-) -> Draft:
-    """Return an empty draft whose targets are resolved in this store.
-
-    Args:
-        store: where the commit will be written.
-        reword: returns the parts of a message with a new text.
-        salt: makes all content private, as in `content.write_content`.
-        guard: redacts secrets; None checks nothing.
-    """
-    gathering = None if guard is None else guard.gathering()
-    return Draft(lambda text: revisions.resolve_address(store, text), reword, salt, gathering)
-
-
 def write(
-    store: Store,
     draft: Draft,
     *,
-    author: str,
     message: str = "",
-    branch: str | None = None,
     meta: Mapping[str, Any] | None = None,
     links: Sequence[tuple[str, ObjectId | str]] = (),
     onto: ObjectId | None = None,
-    along: Callable[[RefReader], Sequence[RefEdit]] | None = None,
+    along: Edits | None = None,
 ) -> CommitResult:
-    """Write a draft as one commit at the end of a branch.
+    """Write a draft as one commit at the end of its branch, which is created if missing.
+
+    If the context would stay as it is, nothing is written, and the result says so; a commit that records usage,
+    metadata or links, or moves other refs along, is always written.
 
     Args:
-        store: where to.
         draft: the operations.
-        author: the author of the commit.
         message: the commit message.
-        branch: name of a branch, which is created if missing; None is HEAD.
         meta: metadata, as in `Commit`.
         links: as in `Commit`.
         onto: the required tip of the branch; a new branch starts there. None accepts any tip.
-        along: returns edits of other refs for the same transaction; with a detached HEAD, they follow in their own.
+        along: returns edits of other refs for the same transaction; with a detached HEAD, they precede the commit.
 
     Raises:
         InvalidOperationError: the draft is empty, an operation cannot be applied, or an edit that was not forced
             removes a result or a call with a result; `.calls` holds the ids.
         MessageNotFoundError: an operation names a message that is not in the context, or a source that does not exist.
         ObjectNotFoundError: the commit of a source or of usage is missing.
-        InvalidInputError: the author or the branch name is not valid.
+        InvalidInputError: the author is not valid.
         RefChangedError: the tip of the branch is not `onto`.
-        SecretFoundError: the message holds a secret, and the guard refuses secrets.
+        SecretFoundError: the message holds a secret, and the repository refuses secrets.
         StorageError: the disk failed; nothing was written.
     """
     if not draft.operations:
         raise errors.InvalidOperationError("nothing to commit")
-    check_author(author)
+    change = draft.change
+    store = change.writer.store
+    check_author(change.author)
     _check_origins(store, draft)
-    message = draft.gathering.text(message)
-    if facts := draft.gathering.facts:
+    message = change.text(message)
+    if facts := change.gathering.facts:
         meta = {**(meta or {}), **facts}
-    ref = store.refs.head_target() if branch is None else branch_ref(branch)
-    writer = _Writer(store, draft, author, message, meta, links, onto)
-    said = _reflog_message(message)
-    if isinstance(ref, ObjectId):
-        made = _write_detached(store, writer, author)
-        if along is not None:
-            store.transact(lambda refs: Transaction((), along(refs), said), author=author)
-        return made
-    if writer.needs_history:  # slow, so done before the lock is taken
-        writer.prepare(onto or store.refs.read(ref))
+    ref = store.refs.head_target()
+    builder = _CommitBuilder(draft, message, meta, links, onto, is_alone=along is None)
+    reason = _reflog_message(message)
+    try:
+        if isinstance(ref, ObjectId):
+            _write_detached(builder, change, reason, along)
+        else:
+            _write_on_branch(builder, change, ref, reason, along)
+    except _NothingToDoError:
+        return builder.unchanged(ref if isinstance(ref, str) else None)
+    return builder.written()
+
+
+class _NothingToDoError(Exception):
+    """The context would stay as it is."""
+
+
+def _write_on_branch(
+    builder: _CommitBuilder, change: Change, ref: str, reason: str, along: Edits | None
+) -> None:
+    if builder.needs_history:  # slow, so done before the lock is taken
+        builder.prepare(builder.onto or change.writer.store.refs.read(ref))
+
     if along is None:
-        store.advance(ref, lambda tip: writer.make(tip, ref), author=author, message=said)
-        return writer.written()
+        change.advance(ref, lambda tip: builder.commit(tip, ref), reason, builder.written)
+        return
 
-    def build(refs: RefReader) -> Transaction:
+    def edits(refs: RefReader) -> Sequence[RefEdit]:
         tip = refs.read(ref)
-        oid, objects = writer.make(tip, ref)
-        return Transaction(objects, [RefEdit(ref, oid, tip), *along(refs)], said)
+        return [RefEdit(ref, builder.commit(tip, ref), tip), *(along(refs) or ())]
 
-    store.transact(build, author=author)
-    return writer.written()
+    change.write(edits, reason, result=builder.written)
 
 
-def _write_detached(store: Store, writer: _Writer, author: str) -> CommitResult:
+def _write_detached(
+    builder: _CommitBuilder, change: Change, reason: str, along: Edits | None
+) -> None:
     """Write a commit on a detached HEAD, a file that is compared and set under the journal's lock."""
+    mark = change.gathering.mark()
     for _ in range(MAXIMUM_ATTEMPTS):
-        at = store.refs.head()
+        change.gathering.roll_back(mark)
+        at = change.writer.store.refs.head()
         if at.ref is not None:
             raise errors.RefChangedError(
                 "HEAD was attached to a branch meanwhile", ref="HEAD", actual=at.ref
             )
-        _, objects = writer.make(at.oid, None)
-        store.transact(lambda _, made=objects: Transaction(made))  # type: ignore[misc]
-        made = writer.written()
-
-        def move(_: RefReader, old: ObjectId | None = at.oid, new: ObjectId = made.oid) -> None:
-            if store.refs.head().oid != old:
-                raise errors.RefChangedError("HEAD moved meanwhile", ref="HEAD", expected=old)
-            store.refs.set_head(new, message="commit", author=author)
-
+        oid = builder.commit(at.oid, None)
         try:
-            store.transact(move)
+            change.move_head(at, oid, reason, along, result=builder.written)
         except errors.RefChangedError:
             continue  # lost the race: retry on top of the other commit
-        return made
+        return
     raise errors.RefChangedError("HEAD keeps moving", ref="HEAD")
 
 
@@ -154,108 +140,85 @@ class batch:  # noqa: N801 - it is called like a function
     """Collect operations into one commit, written at the end of the block unless it raises.
 
     `draft.savepoint()` undoes part of the block. Afterwards `draft.result` is the commit; an empty batch writes nothing
-    and has none. `written` is called with the result.
+    and has none.
 
     Raises:
         As `write`.
     """
 
-    __slots__ = ("_arguments", "_branch", "_draft", "_on_written", "_store")
+    __slots__ = ("_draft", "_message", "_private", "_writer")
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        author: str,
-        message: str = "",
-        reword: Reword | None = None,
-        salt: Salt | None = None,
-        guard: Guard | None = None,
-        written: Callable[[CommitResult], object] | None = None,
-    ) -> None:
-        self._store = store
-        self._draft = new_draft(store, reword, salt, guard)
-        self._arguments = author, message
-        self._branch: str | None = None
-        self._on_written = written
+    def __init__(self, writer: Writer, *, message: str = "", private: bool = False) -> None:
+        self._writer = writer
+        self._message = message
+        self._private = private
 
     def __enter__(self) -> Draft:
         # The branch at the start of the block, even if HEAD moves before its end.
-        ref = self._store.refs.head_target()
-        self._branch = None if isinstance(ref, ObjectId) else ref
+        ref = self._writer.store.refs.head_target()
+        writer = self._writer if isinstance(ref, ObjectId) else self._writer.on(ref)
+        self._draft = Draft(writer, private=self._private)
         return self._draft
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         draft = self._draft
         if kind is None and draft.operations:
-            author, message = self._arguments
-            draft.result = write(
-                self._store, draft, author=author, message=message, branch=self._branch
-            )
-            if self._on_written is not None:
-                self._on_written(draft.result)
+            draft.result = write(draft, message=self._message)
 
 
 def commit(
-    store: Store,
-    messages: Sequence[Given],
-    *,
-    author: str,
-    message: str = "",
-    branch: str | None = None,
-    salt: Salt | None = None,
-    guard: Guard | None = None,
+    writer: Writer, messages: Sequence[Given], *, message: str = "", private: bool = False
 ) -> CommitResult:
     """Append messages as one commit; raises as `write`, and InvalidMessageError for a bad message.
 
-    `salt` makes the content private, as in `content.write_content`. `guard` redacts secrets; without one nothing is
-    checked.
+    With `private` the content is hashed with the user's key, as in `Draft`.
 
     Agents do this at every turn, so the commit is encoded directly. Messages that have no direct encoding go through a
     draft, which writes the same bytes.
     """
-    ref = store.refs.head_target() if branch is None else branch_ref(branch)
+    store = writer.store
+    ref = store.refs.head_target()
     given = as_messages(messages)
-    writer = _Appender(store, given, ref, author, message, salt, guard)
-    if isinstance(ref, ObjectId) or not writer.encode():
-        draft = new_draft(store, salt=salt, guard=guard)
+    appender = _Appender(writer, given, ref, message, private)
+    if isinstance(ref, ObjectId) or not appender.encode():
+        draft = Draft(writer, private=private)
         draft.extend(given)
-        return write(store, draft, author=author, message=message, branch=branch)
-    check_author(author)
-    reason = _reflog_message(writer.message) if message else "commit"
-    store.advance(ref, writer.make, author, reason, None if branch else ref)
-    return writer.written()
+        return write(draft, message=message)
+    reason = _reflog_message(appender.message) if message else "commit"
+    store.advance(ref, appender.make, check_author(appender.author), reason, ref)
+    result = appender.written()
+    writer.committed(result)
+    return result
 
 
 class _Appender:
     """Encodes a commit that appends messages to a branch.
 
     Attributes:
+        author: the author of the commit.
         message: the commit message, as stored.
     """
 
     __slots__ = (
-        *("_author", "_calls", "_gathering", "_given", "_guard", "_pending", "_pieces", "_ref"),
-        *("_result", "_results", "_salt", "_said", "_store", "_tip", "message"),
+        *("_calls", "_gathering", "_given", "_message", "_pending", "_pieces", "_private"),
+        *("_ref", "_result", "_results", "_store", "_tip", "_writer", "author", "message"),
     )
 
     def __init__(
         self,
-        store: Store,
+        writer: Writer,
         given: Sequence[Message],
         ref: str | ObjectId,
-        author: str,
         message: str,
-        salt: Salt | None,
-        guard: Guard | None,
+        private: bool,
     ) -> None:
-        self._store = store
+        self._writer = writer
+        self._store = writer.store
         self._given = given
         self._ref = ref
-        self._author = author
-        self._said = self.message = message
-        self._salt = salt
-        self._guard = guard
+        self.author = writer.author
+        self._message = self.message = message
+        self._private = private
         self._calls: list[tuple[str, int]] = []
         self._results: list[str] = []
         for number, each in enumerate(given):
@@ -264,7 +227,7 @@ class _Appender:
                     self._calls.append((part.id, number))
                 elif isinstance(part, ToolResult):
                     self._results.append(part.call_id)
-        self._tip, self._pending = store.pending_calls
+        self._tip, self._pending = self._store.pending_calls.get(ref, _NONE_PENDING)
         self._result: CommitResult | None = None
 
     def encode(self) -> bool:
@@ -280,28 +243,35 @@ class _Appender:
             self._tip, self._pending = tip, {}
 
     def _encode(self) -> bool:
-        guard, salt, given = self._guard, self._salt, self._given
-        gathering = self._gathering = ObjectCollector() if guard is None else guard.gathering()
-        put = gathering.put if salt is None else gathering.content_writer(salt)
+        writer, given = self._writer, self._given
+        gathering = self._gathering = writer.guard.gathering()
+        put = gathering.content_writer(writer.salt()) if self._private else gathering.put
         if self._results:
-            read = self._store.objects.read
-            earlier = HistoryCalls(self._tip, lambda oid: read_commit(oid, read), self._pending)
+            earlier = _calls_before(self._store, self._tip, self._pending)
             given = Calls(earlier, self._pending).link(given)
         pieces: list[bytes] = []
         self._pieces = pieces
         for each in given:
+            parts = each.parts
+            plain = len(parts) == 1 and type(parts[0]) is Text  # the usual case
+            if plain and not (each.name or each.model or each.id):
+                pass
+            elif not gathering.passes(names_of(each)):
+                each = renamed(each, gathering.text)
             piece = encode_message(
                 each.role, each.parts, put, each.kind, each.name, each.model, each.id
             )
             if piece is None:
                 return False
             pieces.append(piece)
-        if self._said:
-            self.message = gathering.text(self._said)
+        if self._message:
+            self.message = gathering.text(self._message)
         return 0 < len(pieces) < ARRAY16_LIMIT
 
     def make(self, tip: ObjectId | None) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
         """Return the id of the commit on top of a tip, and all objects to write."""
+        if tip is None and isinstance(self._ref, str):
+            self._writer.guard.check_name(self._ref)
         if tip != self._tip:
             self._set_tip(tip)
             if self._results:
@@ -309,7 +279,7 @@ class _Appender:
         gathering, pieces, time = self._gathering, self._pieces, self._store.clock.now()
         found = gathering.secrets
         meta = encode_ordered(dict(gathering.facts)) if found and gathering.facts else b""
-        data = encode_commit(tip, self._author, time, pieces, meta=meta, message=self.message)
+        data = encode_commit(tip, self.author, time, pieces, meta=meta, message=self.message)
         if data is None:
             raise errors.InvalidInputError(
                 "the author is not plain text, or the clock returned no integer"
@@ -317,7 +287,9 @@ class _Appender:
         oid = hash_object(data)
         parents = () if tip is None else (tip,)
         ref = self._ref if isinstance(self._ref, str) else None
-        self._result = CommitResult(oid, ref, len(pieces), parents, found, is_redacted=bool(meta))
+        self._result = CommitResult(
+            self._writer, oid, ref, len(pieces), parents, found, is_redacted=bool(meta)
+        )
         return oid, [*gathering.objects, (oid, data)]
 
     def written(self) -> CommitResult:
@@ -331,41 +303,48 @@ class _Appender:
             pending[id] = Address.of(result.oid, number)
         if (self._calls and self._results) or len(pending) > _MAXIMUM_PENDING:
             pending = {}  # the commit may answer its own calls
-        self._store.pending_calls = result.oid, pending
+        self._store.pending_calls[self._ref] = result.oid, pending
         return result
 
 
-class _Writer:
-    """Builds the commit of a draft on the branch's current tip."""
+class _CommitBuilder:
+    """Builds the commit of a draft on the branch's current tip.
+
+    Attributes:
+        onto: the required tip; None accepts any.
+    """
 
     def __init__(
         self,
-        store: Store,
         draft: Draft,
-        author: str,
         message: str,
         meta: Mapping[str, Any] | None,
         links: Sequence[tuple[str, ObjectId | str]],
         onto: ObjectId | None,
+        *,
+        is_alone: bool,
     ) -> None:
-        self._store = store
+        self._change = draft.change
+        self._store = draft.change.writer.store
         self._draft = draft
-        self._author = author
         self._message = message
         self._meta = meta
         self._links = links
-        self._onto = onto
+        self.onto = onto
         self._checked: ObjectId | bool | None = False
         self._result: CommitResult | None = None
         self._changed_along: tuple[Address, ...] = ()
         self._linked_operations: tuple[ObjectId | None, list[Operation]] | None = None
-        self._only_appends = all(map(ops.is_append, draft.operations))
+        always = (ops.ADD, *ops.LEAVES_CONTEXT)
+        is_new = links or not is_alone or any(each.name in always for each in draft.operations)
+        self._may_be_empty = not is_new
+        self._has_targets = not all(map(ops.is_append, draft.operations))
         self._has_results = any(map(_has_results, draft.operations))
 
     @property
     def needs_history(self) -> bool:
-        """Whether the operations refer to earlier messages of the branch."""
-        return self._has_results or not self._only_appends
+        """Whether the operations depend on the context of the branch."""
+        return self._has_results or self._has_targets or self._may_be_empty
 
     def written(self) -> CommitResult:
         """Return the result of the transaction."""
@@ -373,45 +352,56 @@ class _Writer:
             raise errors.InvalidOperationError("nothing to commit")
         return self._result
 
-    def make(
-        self, tip: ObjectId | None, ref: str | None
-    ) -> tuple[ObjectId, list[tuple[ObjectId, bytes]]]:
-        """Return the id of the commit on top of a tip, and all objects to write."""
+    def unchanged(self, ref: str | None) -> CommitResult:
+        """Return the result if there was nothing to do."""
+        tip = self._checked
+        assert isinstance(tip, ObjectId)  # a branch without a commit holds nothing to change
+        parents = read_commit(tip, self._store.objects.read).parents
+        found = self._change.gathering.secrets
+        return CommitResult(self._change.writer, tip, ref, 0, parents, found, changed=False)
+
+    def commit(self, tip: ObjectId | None, ref: str | None) -> ObjectId:
+        """Add the commit on top of a tip to the change, and return its id."""
         base = tip
-        if self._onto is not None:
-            base = self._onto
+        if self.onto is not None:
+            base = self.onto
             if tip is not None and tip != base:
                 raise errors.RefChangedError(
                     f"{ref or 'HEAD'} moved meanwhile", ref=ref, expected=base, actual=tip
                 )
         self.prepare(base)
         made = self._commit(base)
-        data = made.encode()
-        oid = hash_object(data)
-        found = self._draft.gathering.secrets
-        count = self._draft.message_count
-        is_redacted = bool(self._draft.gathering.facts)
+        oid = self._change.add(made)
+        gathering, count = self._change.gathering, self._draft.message_count
         self._result = CommitResult(
-            *(oid, ref, count, made.parents, found, self._changed_along), is_redacted=is_redacted
+            *(self._change.writer, oid, ref, count, made.parents, gathering.secrets),
+            also=self._changed_along,
+            is_redacted=bool(gathering.facts),
         )
-        return oid, [*self._draft.objects, (oid, data)]
+        return oid
 
     def prepare(self, tip: ObjectId | None) -> None:
-        """Link results to calls and check targets against the fold of a tip, once for each tip."""
+        """Link results to calls and check targets against the fold of a tip, once for each tip.
+
+        Raises:
+            _NothingToDoError: the context would stay as it is.
+        """
         if not self.needs_history or (self._checked is not False and self._checked == tip):
             return
         self._operations(tip)
-        if not self._only_appends:
-            self._check(tip)
+        if self._has_targets:
+            changes = self._check(tip)
+        else:
+            changes = tip is None or not self._may_be_empty or self._sets_other_tools(tip)
         self._checked = tip
+        if not changes and tip is not None and self._may_be_empty:
+            raise _NothingToDoError
 
-    def _check(self, tip: ObjectId | None) -> None:
+    def _check(self, tip: ObjectId | None) -> bool:
+        """Check targets and edits; return True if the context would change."""
         made = self._commit(tip)
-        state = (
-            context.fold.Fold()
-            if tip is None
-            else context.snapshots.fold_of(self._store, tip).copy()
-        )
+        before = self._fold(tip)
+        state = before.copy()
         for operation in made.operations:
             if operation.name == ops.EDIT:
                 self._check_guarded_edit(state, operation)
@@ -426,6 +416,15 @@ class _Writer:
                 raise error.__cause__ from None
             raise
         self._changed_along = tuple(dict.fromkeys(each for each in along if each not in named))
+        return not state.same_state(before)
+
+    def _sets_other_tools(self, tip: ObjectId) -> bool:
+        """Return True if operations that only set tools set other ones; this needs no fold."""
+        schemas = self._draft.operations[-1].fields["schemas"]
+        return [*schemas] != [*self._change.writer.contexts.tools_at(tip)]
+
+    def _fold(self, tip: ObjectId | None) -> Fold:
+        return context.fold.Fold() if tip is None else context.snapshots.fold_of(self._store, tip)
 
     def _check_guarded_edit(self, state: Fold, edit: Operation) -> None:
         """Raise if a guarded edit separates a call from its result, or adds a result without a call."""
@@ -455,15 +454,31 @@ class _Writer:
             )
 
     def _operations(self, tip: ObjectId | None) -> list[Operation]:
-        """Return the operations, with results linked to their calls in the history of a tip."""
-        drafted = self._draft.operations
-        if not self._has_results:
-            return drafted
+        """Return the operations on a tip: results name their calls, and restored messages their wordings."""
+        made = self._draft.operations
+        if not (self._has_results or self._draft.backward):
+            return made
         if self._linked_operations is None or self._linked_operations[0] != tip:
-            earlier = HistoryCalls(tip, lambda oid: read_commit(oid, self._store.objects.read))
-            made = link_operations(drafted, Calls(earlier))
-            self._linked_operations = tip, [self._link_edit(each, tip, earlier) for each in made]
+            if self._has_results:
+                earlier = _calls_before(self._store, tip)
+                made = link_operations(made, Calls(earlier))
+                made = [self._link_edit(each, tip, earlier) for each in made]
+            self._linked_operations = tip, self._step_back(made, tip)
         return self._linked_operations[1]
+
+    def _step_back(self, operations: list[Operation], tip: ObjectId | None) -> list[Operation]:
+        """Return operations that show hidden messages, and take others back by one wording, where a draft says so."""
+        made: list[Operation] = []
+        for operation in operations:
+            if not any(operation is each for each in self._draft.backward):
+                made.append(operation)
+                continue
+            state = self._fold(tip)
+            if made:
+                state = state.copy()
+                state.apply(HERE, Commit((), "", 0, made))
+            made += _restoring(state, operation)
+        return made
 
     def _link_edit(
         self, operation: Operation, tip: ObjectId | None, earlier: HistoryCalls
@@ -472,7 +487,7 @@ class _Writer:
         if operation.name != ops.EDIT:
             return operation
         target = read_address(operation.fields["target"], HERE)
-        state = context.fold.Fold() if tip is None else context.snapshots.fold_of(self._store, tip)
+        state = self._fold(tip)
         before = [v.parts for v in state.entry(target).versions] if target in state else []
         parts = link_version(operation.fields["parts"], before, Calls(earlier).answer)
         return Operation(ops.EDIT, {**operation.fields, "parts": parts})
@@ -480,13 +495,34 @@ class _Writer:
     def _commit(self, tip: ObjectId | None) -> Commit:
         return Commit(
             [] if tip is None else [tip],
-            self._author,
+            self._change.author,
             self._store.clock.now(),
             self._operations(tip),
             self._message,
             self._meta,
             self._links,
         )
+
+
+def _calls_before(
+    store: Store, tip: ObjectId | None, pending: Mapping[str, Address] | None = None
+) -> HistoryCalls:
+    return HistoryCalls(
+        tip,
+        lambda oid: read_commit(oid, store.objects.read),
+        lambda oid: context.snapshots.fold_of(store, oid),
+        pending,
+    )
+
+
+def _restoring(state: Fold, operation: Operation) -> list[Operation]:
+    """Return a `restore` for each wording that its targets go back to; None shows hidden ones as they are."""
+    found: dict[int | None, list[Address]] = {}
+    for address in ops.targets_of(operation, HERE):
+        entry = state.entry(address) if address in state else None
+        version = None if entry is None or entry.hidden else entry.earlier
+        found.setdefault(version, []).append(address)
+    return [ops.restore(targets, version=version) for version, targets in found.items()]
 
 
 def _acts_on_units(operation: Operation) -> bool:
@@ -525,6 +561,5 @@ __all__ = [
     "CommitResult",
     "batch",
     "commit",
-    "new_draft",
     "write",
 ]

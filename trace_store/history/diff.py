@@ -14,20 +14,26 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from trace_store import errors, history
-from trace_store import revision as revisions
+from trace_store.base.frozen import value
 from trace_store.context.compile_index import GHOST, IS_MARKED, START, MessageRecord
-from trace_store.context.compiled import CompiledContext, CompiledMessage, stored_message
+from trace_store.context.compiled import (
+    CompiledContext,
+    CompiledMessage,
+    stored_message,
+    tokens_before,
+)
 from trace_store.context.content import message_at, seen_of, seen_of_ghost
-from trace_store.frozen import value
 from trace_store.history.log import named
 from trace_store.objects.address import BIRTH_BYTES
 from trace_store.objects.parts import Data, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store.store import revision as revisions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeAlias
 
+    from trace_store.base.oid import ObjectId
     from trace_store.context.compile_index import IndexView
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.fold import ReadCommit
@@ -35,8 +41,7 @@ if TYPE_CHECKING:
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
     from trace_store.objects.parts import Part
-    from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
     Said: TypeAlias = Callable[[MessageRecord], bytes]
     """Returns the bytes that a model sees of a message."""
@@ -68,6 +73,12 @@ class MessageChange:
         labels_before, labels_after: its labels; empty if they are the same.
     """
 
+    JSON = (
+        "address role=message.role kind=message.kind changes=kinds "
+        "token_count_before=tokens_before token_count_after=tokens_after words -labels_before "
+        "-labels_after"
+    )
+
     kinds: tuple[str, ...]
     before: CompiledMessage | None
     after: CompiledMessage | None
@@ -77,6 +88,14 @@ class MessageChange:
     tokens_after: int
     labels_before: frozenset[str]
     labels_after: frozenset[str]
+
+    @property
+    def words(self) -> list[tuple[str, str]] | None:
+        """The words of an edited message: (" ", "-" or "+", text); None if it was not edited."""
+        if EDITED not in self.kinds:
+            return None
+        texts = ["\n".join(lines_of_parts(m.parts)) for m in (self.before, self.after) if m]
+        return [(piece.sign, piece.text) for piece in history.text_diff.word_diff(*texts)]
 
     @property
     def message(self) -> CompiledMessage:
@@ -105,6 +124,13 @@ class ContextDiff:
         tools_before, tools_after: names of the tools that one context lacks or defines differently.
     """
 
+    JSON = (
+        "before=before.commit after=after.commit message_count_before=before.__len__ "
+        "message_count_after=after.__len__ token_count_before=tokens_before "
+        "token_count_after=tokens_after tokens_lost tokens_new "
+        "tokens_kept=tokens_reused"
+    )
+
     before: CompiledContext
     after: CompiledContext
     changes: tuple[MessageChange, ...]
@@ -115,6 +141,11 @@ class ContextDiff:
     token_source: str
     tools_before: tuple[str, ...]
     tools_after: tuple[str, ...]
+
+    @property
+    def tokens_reused(self) -> int:
+        """Tokens of the old context that a provider's cache still serves."""
+        return self.tokens_before - self.tokens_lost
 
     @property
     def is_empty(self) -> bool:
@@ -459,7 +490,7 @@ class _Comparison:
                 for row, tokens in zip(rows, counts, strict=True)
             ),
             self.common,
-            after.tokens_before(self.common),
+            tokens_before(after, self.common),
             before.message_token_count,
             after.message_token_count,
             after.estimate_source,

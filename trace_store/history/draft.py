@@ -8,67 +8,59 @@ from __future__ import annotations
 
 from _collections_abc import Mapping  # the same class as in collections.abc, but cheap to import
 
-from trace_store import check, context, errors, history, providers
+from trace_store import context, errors, history, providers
+from trace_store.base import check
+from trace_store.base.oid import OID_BYTES, ObjectId
 from trace_store.objects import operations as ops
 from trace_store.objects.address import HERE, Address
 from trace_store.objects.commit import Operation, check_operation, read_commit
-from trace_store.objects.content import ObjectCollector, bytes_of
+from trace_store.objects.content import bytes_of
 from trace_store.objects.message import Message, message_parts, store_message, store_parts
 from trace_store.objects.parts import Part
-from trace_store.oid import OID_BYTES, ObjectId
+from trace_store.store import revision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, Protocol, TypeAlias
+    from collections.abc import Sequence
+    from typing import Any, TypeAlias
 
-    from trace_store.context.compiler import ContextCompiler
     from trace_store.context.usage import Usage
-    from trace_store.objects.content import Salt
     from trace_store.providers.documents import Given
-    from trace_store.store.handle import Store
+    from trace_store.writer import Change, Writer
 
     Fact: TypeAlias = str | int | float | bool
     Target: TypeAlias = str | tuple[bytes, int]
     Content: TypeAlias = str | Sequence[Part]
-    Reword: TypeAlias = Callable[[Address, str, str], Sequence[Part]]
-    """Takes an address, a text and a call id or "".
-
-    Returns the parts of the message with its own text, or that of the call's result, replaced.
-    """
-
-    class OpenLine(Protocol):
-        """What lower floors use of `Line`: its store and its contexts."""
-
-        store: Store
-
-        @property
-        def contexts(self) -> ContextCompiler: ...
 
 
 NO_SECRETS: Mapping[str, int] = {}
 
 
 class CommitResult:
-    """A commit that was written.
+    """A commit that was written, or the one at which the branch stays because there was nothing to do.
 
     Attributes:
         oid: its id.
-        ref: the branch that now points to it; None if HEAD is detached.
+        changed: whether it was written; False if it would have changed nothing.
+        ref: the branch that points to it; None if HEAD is detached.
         message_count: number of messages that it adds.
         parents: ids of its parents.
         secrets: how many secrets of each kind were found.
         redacted: how many of each kind were replaced by placeholders: all of them, or none.
         also: other members of the targets' units, which were changed with them.
-        line: the line that wrote it, through which tokens and summary are read; None if no `Repo` wrote it.
+        writer: what wrote it, through which tokens and summary are read.
     """
 
-    __slots__ = ("also", "line", "message_count", "oid", "parents", "redacted", "ref", "secrets")
+    JSON = "commit=oid changed ref message_count addresses secrets also"
 
-    line: OpenLine | None
+    __slots__ = (
+        *("also", "changed", "message_count", "oid", "parents", "redacted", "ref", "secrets"),
+        "writer",
+    )
 
     def __init__(
         self,
+        writer: Writer,
         oid: ObjectId,
         ref: str | None,
         message_count: int,
@@ -77,7 +69,9 @@ class CommitResult:
         also: tuple[Address, ...] = (),
         *,
         is_redacted: bool = False,
+        changed: bool = True,
     ) -> None:
+        self.changed = changed
         self.secrets = secrets
         self.redacted = secrets if is_redacted else NO_SECRETS
         self.also = also
@@ -85,7 +79,7 @@ class CommitResult:
         self.ref = ref
         self.message_count = message_count
         self.parents = parents
-        self.line = None
+        self.writer = writer
 
     def __repr__(self) -> str:
         return f"CommitResult({self.oid.short()}, {self.ref}, {self.message_count} messages)"
@@ -97,24 +91,14 @@ class CommitResult:
 
     @property
     def token_count(self) -> int:
-        """Tokens of the messages that it adds, counted on first access.
-
-        Raises:
-            StateError: it was not created by a `Repo`.
-        """
-        return self._line.contexts.weigh_added(self.oid) if self.message_count else 0
+        """Tokens of the messages that it adds, counted on first access."""
+        return self.writer.contexts.weigh_added(self.oid) if self.message_count else 0
 
     def summary(self, width: int = 72) -> str:
-        """Return a one-line summary that quotes at most `width` characters of a message; raises as `token_count`."""
-        store = self._line.store
+        """Return a one-line summary that quotes at most `width` characters of a message."""
+        store = self.writer.store
         commit = read_commit(self.oid, store.objects.read)
         return history.summary.summary(store, commit, width)
-
-    @property
-    def _line(self) -> OpenLine:
-        if self.line is None:
-            raise errors.StateError("only the result of a Repo can be read again")
-        return self.line
 
 
 class Savepoint:
@@ -141,43 +125,32 @@ class Draft:
 
     Attributes:
         operations: the operations so far.
+        change: what it stores.
         guarded: messages whose edits must not remove a result or a call with a result.
+        backward: the operations that restore each message by one step; writing the draft decides which.
         result: the commit, once a batch was written.
     """
 
     def __init__(
-        self,
-        resolve: Callable[[str], Address],
-        reword: Reword | None = None,
-        salt: Salt | None = None,
-        gathering: ObjectCollector | None = None,
+        self, writer: Writer, name: str = "", *, private: bool = False, author: str = ""
     ) -> None:
         """Start an empty draft.
 
         Args:
-            resolve: returns the address for a text.
-            reword: returns the parts of a message with a new text.
-            salt: makes all content private, as in `content.write_content`.
-            gathering: collects the objects and checks them for secrets; None collects them without the check.
+            writer: writes it.
+            name: the change, as in `Writer.begin`.
+            private: whether content is hashed with the user's key, so that its id cannot be used to guess it.
+            author: as in `Writer.begin`.
         """
-        self._resolve = resolve
-        self._reword = reword
-        self._gathering = ObjectCollector() if gathering is None else gathering
-        self._put = self._gathering.content_writer(salt)
+        self.change: Change = writer.begin(name, author=author)
+        self._writer = writer
+        gathering = self.change.gathering
+        self._put = gathering.content_writer(writer.salt()) if private else gathering.put
         self._created = 0
         self.operations: list[Operation] = []
         self.guarded: set[Address] = set()
+        self.backward: list[Operation] = []
         self.result: CommitResult | None = None
-
-    @property
-    def objects(self) -> list[tuple[ObjectId, bytes]]:
-        """The objects that the operations name, without duplicates."""
-        return self._gathering.objects
-
-    @property
-    def gathering(self) -> ObjectCollector:
-        """The collector of objects and of the secrets found in them."""
-        return self._gathering
 
     @property
     def message_count(self) -> int:
@@ -212,25 +185,35 @@ class Draft:
         return self._new_addresses(len(stored))
 
     def edit(
-        self, target: Target, content: Content, *, call: str = "", force: bool = False
+        self,
+        target: Target,
+        content: Content,
+        *,
+        call: str = "",
+        all_results: bool = False,
+        force: bool = False,
     ) -> None:
         """Change the content of a message; earlier versions stay readable.
 
         Args:
             target: the message.
-            content: all parts, or a text. In the draft of a `Repo` a text replaces the message's text or the content of
-                its tool results, and keeps calls, images and reasoning.
-            call: the id of the call whose result is to change.
+            content: all parts, or a text, which replaces the message's text or the content of
+                its tool result, and keeps calls, images and reasoning.
+            call: the id of the call whose result is to change; needed if there are several.
+            all_results: change all results instead.
             force: allow removing results, and calls that have a result. Else writing the draft fails.
 
         Raises:
             MessageNotFoundError: the context does not hold the message.
-            InvalidOperationError: the message has no result of that call.
+            InvalidOperationError: the message has no result of that call, or several results; `.calls` holds their ids.
         """
         address = self._address(target)
-        if isinstance(content, str) and self._reword is not None and address.birth:
-            content = self._reword(address, content, call)
-        parts = store_parts(message_parts(content), self._put)
+        if isinstance(content, str) and address.birth:
+            edit = history.edit_text
+            current = edit.current_parts(self._writer.contexts, address)
+            content = edit.reworded(current, content, call, all_results=all_results)
+        given = self.change.screened(Message("user", message_parts(content)))
+        parts = store_parts(given.parts, self._put)
         self._add(ops.edit(address, parts))
         if force:
             self.guarded.discard(address)
@@ -261,8 +244,8 @@ class Draft:
                 self._addresses(targets),
                 priority=priority,
                 keep=patterns,
-                labels=[self._gathering.text(label) for label in _as_list("labels", labels)],
-                unlabels=[self._gathering.text(label) for label in _as_list("unlabels", unlabels)],
+                labels=[self.change.text(label) for label in _as_list("labels", labels)],
+                unlabels=[self.change.text(label) for label in _as_list("unlabels", unlabels)],
             )
         )
 
@@ -271,8 +254,13 @@ class Draft:
         self._add(ops.remove(self._addresses(targets), ghost=ghost))
 
     def restore(self, targets: Target | Sequence[Target], *, version: int | None = None) -> None:
-        """Show hidden messages again; `version` (0 is the first) also restores that version."""
+        """Show hidden messages again, and take others back by one wording.
+
+        With `version` (0 is the first), show all of them in that wording.
+        """
         self._add(ops.restore(self._addresses(targets), version=version))
+        if version is None:
+            self.backward.append(self.operations[-1])
 
     def replace(
         self,
@@ -311,7 +299,7 @@ class Draft:
         """
         if not hasattr(schemas, "__iter__"):
             raise errors.InvalidOperationError("tool schemas must be a list")
-        self._add(ops.tools([self._gathering.put(_schema(schema)) for schema in schemas]))
+        self._add(ops.tools([self.change.put(_schema(schema)) for schema in schemas]))
 
     def record_usage(
         self,
@@ -381,7 +369,7 @@ class Draft:
                     f"{str(name)[:40]}: the value must be text, a number or a boolean, not {type(value).__name__}"
                 )
             text = str(value).lower() if isinstance(value, bool) else str(value)
-            found[self._gathering.text(name)] = self._gathering.text(text)
+            found[self.change.text(name)] = self.change.text(text)
         return dict(sorted(found.items()))
 
     def savepoint(self) -> Savepoint:
@@ -402,31 +390,47 @@ class Draft:
         if self.result is not None:
             raise errors.StateError("the draft is already written; start another one")
         if operation.name != ops.ADD:  # its messages were already checked
+            operation.fields = self._screened_fields(operation.fields)
             try:
                 check_operation(operation.name, operation.fields)
             except errors.CorruptObjectError as error:
                 raise errors.InvalidOperationError(str(error)) from None
         self.operations.append(operation)
 
+    def _screened_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of an operation with all text redacted, except for that of messages."""
+        text = self.change.text
+        return {
+            name: text(value)
+            if isinstance(value, str)
+            else self._screened_fields(value)
+            if isinstance(value, dict)
+            else value
+            for name, value in fields.items()
+        }
+
     def _store(self, messages: Sequence[Given]) -> list[dict[str, Any]]:
-        put = self._put
-        return [store_message(message, put) for message in as_messages(messages)]
+        put, screened = self._put, self.change.screened
+        return [store_message(screened(message), put) for message in as_messages(messages)]
 
     def _new_addresses(self, count: int) -> list[Address]:
         first = self._created
         self._created += count
         return [Address(HERE, first + i) for i in range(count)]
 
+    def _resolved(self, text: str) -> Address:
+        return revision.resolve_address(self._writer.store, text)
+
     def _address(self, target: Target) -> Address:
         if isinstance(target, str):
-            return self._resolve(target)
+            return self._resolved(target)
         named = as_targets(target)
         if len(named) != 1 or not isinstance(named[0], tuple):
             raise errors.InvalidInputError(f"expected one message, not {str(target)[:80]}")
         birth, number = named[0]
         if len(birth) == OID_BYTES:  # a commit's id: a message that it adds, new or carried
             try:
-                return self._resolve(f"{birth.hex()}.{number}")
+                return self._resolved(f"{birth.hex()}.{number}")
             except errors.RevisionNotFoundError:
                 return Address.of(birth, number)
         return Address(birth, number)
@@ -516,3 +520,18 @@ def _schema(schema: Mapping[str, Any]) -> bytes:
         )
     except (TypeError, ValueError) as error:
         raise errors.InvalidOperationError(f"a tool schema is not JSON: {error}") from error
+
+
+def targets_of(targets: Target | Sequence[Target], argument: str = "targets") -> Sequence[Target]:
+    """Return the messages named by one address or several.
+
+    Raises:
+        InvalidInputError: there is none, or it is not an address; the error names the argument.
+    """
+    try:
+        found = as_targets(targets)
+    except errors.InvalidInputError as error:
+        raise errors.InvalidInputError(f"{argument}: {error}", argument=argument) from None
+    if not found:
+        raise errors.InvalidInputError(f"{argument}: no message is named", argument=argument)
+    return found

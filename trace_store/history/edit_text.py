@@ -24,17 +24,24 @@ def current_parts(contexts: ContextCompiler, address: Address) -> tuple[Part, ..
     return load_parts(stored, contexts.store.objects.read)
 
 
-def reworded(parts: Sequence[Part], text: str, call: str = "") -> list[Part]:
-    """Return a message's parts with a new text for it, or for its tool results.
+def reworded(
+    parts: Sequence[Part], text: str, call: str = "", *, all_results: bool = False
+) -> list[Part]:
+    """Return a message's parts with a new text for it, or for its tool result.
 
     Args:
         parts: the parts of the message.
-        text: the new text; all results get it.
+        text: the new text.
         call: the id of a call, or a unique prefix of it: change only its result.
+        all_results: give all tool results the text, if there are several.
 
     Raises:
-        InvalidOperationError: there is no result of that call.
+        InvalidInputError: both a call and all results are named.
+        InvalidOperationError: there is no result of that call; or there are several results, and none is named. Then
+            `.calls` holds the ids of their calls.
     """
+    if call and all_results:
+        raise errors.InvalidInputError("name a call or all results, not both")
     is_text = any(isinstance(part, Text) for part in parts)
     answered = [part.call_id for part in parts if isinstance(part, ToolResult)]
     if call and call not in answered:
@@ -43,6 +50,12 @@ def reworded(parts: Sequence[Part], text: str, call: str = "") -> list[Part]:
     if call and call not in answered:
         raise errors.InvalidOperationError(
             f"the message has no result of call {call!r}; it has: {', '.join(answered) or 'none'}"
+        )
+    if len(answered) > 1 and not (is_text or call or all_results):
+        raise errors.InvalidOperationError(
+            f"the message has the results of {len(answered)} calls: {', '.join(answered)}",
+            code=errors.ErrorCode.SEVERAL_RESULTS,
+            calls=answered,
         )
     if answered and (call or not is_text):
         return [

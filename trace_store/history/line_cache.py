@@ -20,7 +20,6 @@ import struct
 from zlib import crc32
 
 from trace_store import errors
-from trace_store.column_file import DiskColumn
 from trace_store.commit_table.table import (
     CHECK_BYTES,
     CHUNK_ROWS,
@@ -34,6 +33,7 @@ from trace_store.commit_table.table import (
     with_checksum,
 )
 from trace_store.context.content import LINE_WIDTH, SummaryLine
+from trace_store.disk.column_file import DiskColumn
 from trace_store.objects.commit import read_commit
 
 TYPE_CHECKING = False
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from trace_store.column_file import MemoryBytes, OpenColumn
     from trace_store.commit_table.table import CommitRows
+    from trace_store.disk.column_file import MemoryBytes, OpenColumn
     from trace_store.objects.commit import Commit
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
     Opened: TypeAlias = OpenColumn | MemoryBytes
     Tell: TypeAlias = Callable[[Commit, Callable[[bytes], bytes]], list[SummaryLine]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice, repeat
 
 from trace_store import commit_table, context, errors, history, objects, secrets
-from trace_store import revision as revisions
+from trace_store.base.oid import ObjectId
 from trace_store.commit_table.commits import TABLE_THRESHOLD
 from trace_store.commit_table.table import (
     AUTHOR_OVERFLOW,
@@ -22,31 +22,32 @@ from trace_store.commit_table.table import (
     facts_of,
     names_of,
 )
+from trace_store.contracts.ref_names import TRASH
 from trace_store.history.line_cache import NEAR, Lines
 from trace_store.objects import operations as ops
 from trace_store.objects.codec import links
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import bytes_of
-from trace_store.oid import ObjectId
-from trace_store.ref_names import TRASH
-from trace_store.revision import commits_of, reach, reach_of_several
+from trace_store.store import revision as revisions
+from trace_store.store.revision import commits_of, reach, reach_of_several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from trace_store.base.ident import Time
     from trace_store.commit_table.commits import Commits
     from trace_store.commit_table.table import CommitRows, Row
     from trace_store.context.compiled import TokenGrowth
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.content import SummaryLine
     from trace_store.context.snippet import Snippet
-    from trace_store.history.draft import OpenLine
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit, Operation
     from trace_store.objects.message import Message
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
+    from trace_store.writer import Writer
 
     Weigh: TypeAlias = Callable[[Commit], int]
     Starts = list[str | ObjectId]
@@ -244,6 +245,12 @@ class LogEntry:
         message: the commit message, or "".
     """
 
+    JSON = (
+        "commit=oid parents author time message summary operations message_count addresses "
+        "facts settings tokens_added=growth.added token_count=growth.total "
+        "token_source=growth.source"
+    )
+
     __slots__ = (
         "_growth",
         "_number",
@@ -254,6 +261,17 @@ class LogEntry:
         "oid",
         "time",
     )
+    time: Time
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The facts that it records."""
+        return ops.facts_of(self.commit, ops.META)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The generation settings that it records."""
+        return ops.facts_of(self.commit, ops.SETTINGS)
 
     def __init__(
         self, oid: ObjectId, author: str, time: int, count: int, number: int, source: LogSource
@@ -371,11 +389,6 @@ class LogEntry:
             for at, stored in added
         ]
 
-    @property
-    def event(self) -> str:
-        """What an agent's program recorded without a message; "" for any other commit."""
-        return history.summary.event_text(self.commit, self._source.store.objects.read)
-
     def snippet(self, text: str) -> Snippet | None:
         """Return a snippet around a text in its messages or edits, ignoring case; None if it does not occur."""
         return history.log_filters.snippet_of(self.commit, text, self._source.store.objects.read)
@@ -472,7 +485,7 @@ def named(oid: bytes, commit: Commit) -> Iterator[tuple[Address, Operation]]:
 
 
 def query(
-    line: OpenLine,
+    writer: Writer,
     names: list[str],
     wanted: Mapping[str, Any],
     *,
@@ -485,7 +498,7 @@ def query(
     walked: Callable[[LogEntry], object] | None,
 ) -> Iterator[LogEntry]:
     """Return the commits of revisions and ranges that match filters, newest first, as `Line.log`."""
-    store = line.store
+    store = writer.store
     starts = _starts(store, names, everything=everything, trash=trash)
     is_filtered = any(each not in ("", None) for each in wanted.values())
     found = log(
@@ -494,13 +507,13 @@ def query(
         limit=None if is_filtered else limit,
         first_parent=first_parent,
         in_lines=in_lines,
-        weigh=lambda commit: line.contexts.weigh_added(commit),
+        weigh=lambda commit: writer.contexts.weigh_added(commit),
     )
     if walked is not None:
         found = _noted(found, walked)
     if is_filtered and starts:
-        found = islice(_matching(line.contexts, found, starts, wanted), limit)
-    return _weighed(line.contexts, found) if tokens else found
+        found = islice(_matching(writer.contexts, found, starts, wanted), limit)
+    return _weighed(writer.contexts, found) if tokens else found
 
 
 def _starts(store: Store, names: list[str], *, everything: bool, trash: bool) -> Starts:

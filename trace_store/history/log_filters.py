@@ -6,27 +6,22 @@ messages must hold for the same message.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
 from trace_store import errors
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import versions_of
-from trace_store.context.snippet import snippet_in, texts_of
-from trace_store.frozen import value
-from trace_store.history.log import named
+from trace_store.context.file_paths import normal_path, normal_paths
+from trace_store.context.fold import Fold
+from trace_store.context.snippet import Snippet, snippet_in, texts_of
+from trace_store.history.log import LogEntry, named
 from trace_store.objects import operations as ops
-from trace_store.objects.address import BIRTH_BYTES, read_address
+from trace_store.objects.address import BIRTH_BYTES, Address, read_address
+from trace_store.objects.commit import Commit
 from trace_store.objects.message import KINDS, ROLES, is_kind, load_parts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any
-
-    from trace_store.context.compiler import ContextCompiler
-    from trace_store.context.fold import Fold
-    from trace_store.context.snippet import Snippet
-    from trace_store.history.log import LogEntry
-    from trace_store.objects.address import Address
-    from trace_store.objects.commit import Commit
-    from trace_store.oid import ObjectId
 
 _BEFORE_NAME = frozenset("_-.")
 _AFTER_NAME = frozenset("_-")
@@ -98,13 +93,20 @@ def matching(
 
 
 def mentions(text: str, path: str) -> bool:
-    """Return True if a text mentions a path or its last components, not only as a part of a name."""
+    """Return True if a text mentions a path or its last components, not only as a part of a name.
+
+    Paths of other systems are equal to ours: see `context.file_paths`.
+    """
+    path = normal_path(path)
+    if path.rstrip("/").rsplit("/", 1)[-1] not in text:
+        return False  # the usual case, quickly
+    text = normal_paths(text)
     at = text.find(path)
     while at >= 0:
         end = at + len(path)
         begins = not at or not (text[at - 1].isalnum() or text[at - 1] in _BEFORE_NAME)
         ends = end == len(text) or not (text[end].isalnum() or text[end] in _AFTER_NAME)
-        if (begins or path[0] in "/\\") and (ends or path[-1] in "/\\"):
+        if (begins or path[0] == "/") and (ends or path[-1] == "/"):
             return True
         at = text.find(path, at + 1)
     return False

@@ -6,15 +6,15 @@ Rule: this reads and changes nothing.
 from __future__ import annotations
 
 from trace_store import context, errors, history
-from trace_store import revision as revisions
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, is_full_id
 from trace_store.objects.address import Address
 from trace_store.objects.codec import BLOB, COMMIT, TAG, decode, kind_of
 from trace_store.objects.commit import Commit, Tag
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.message import Message, load_message, load_parts
 from trace_store.objects.operations import USAGE
-from trace_store.oid import ObjectId, is_full_id
+from trace_store.store import revision as revisions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.context.fold import Entry
+    from trace_store.history.log import LogEntry
     from trace_store.objects.parts import Part
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 
 @value
@@ -43,6 +44,8 @@ class MessageState:
         version_count: how many versions there are.
         unit: the addresses of the call and the results that it belongs to, in order; itself alone otherwise.
     """
+
+    JSON = "*message hidden? -keep -is_shown -unit"
 
     address: Address
     message: Message
@@ -88,6 +91,8 @@ class UsageTotal:
         about: the commit whose context was sent; None if that is not known.
         fields: the counts in tokens, in their normal form, with the model and the renderer.
     """
+
+    JSON = "*fields"
 
     commit: ObjectId
     about: ObjectId | None
@@ -175,12 +180,17 @@ def _entry(store: Store, what: Address, revision: str) -> tuple[Entry, context.f
 def usage(store: Store, revision: str) -> Iterator[UsageTotal]:
     """Yield the reports of usage of a revision or range, newest first."""
     for entry in history.log.log(store, revision):
-        # The commit table knows what a commit does, so only few commits are read.
-        if USAGE not in entry.operations:
-            continue
-        for operation in entry.commit.operations:
-            if operation.name == USAGE:
-                fields = dict(operation.fields)
-                about = fields.pop("about", None) or next(iter(entry.parents), None)
-                counts = {n: v for n, v in sorted(fields.items()) if isinstance(v, int | str)}
-                yield UsageTotal(entry.oid, about and ObjectId(about), counts)
+        yield from reports_of(entry)
+
+
+def reports_of(entry: LogEntry) -> Iterator[UsageTotal]:
+    """Yield the reports of usage that a commit records."""
+    # The commit table knows what a commit does, so only few commits are read.
+    if USAGE not in entry.operations:
+        return
+    for operation in entry.commit.operations:
+        if operation.name == USAGE:
+            fields = dict(operation.fields)
+            about = fields.pop("about", None) or next(iter(entry.parents), None)
+            counts = {n: v for n, v in sorted(fields.items()) if isinstance(v, int | str)}
+            yield UsageTotal(entry.oid, about and ObjectId(about), counts)

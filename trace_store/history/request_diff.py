@@ -6,19 +6,15 @@ The rendered requests are compared, with one line for each field.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Any
 
-from trace_store import providers
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.context.compiled import CompiledContext
 from trace_store.history.text_diff import blocks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
-    from trace_store.context.compiled import CompiledContext
-    from trace_store.oid import ObjectId
+from trace_store.providers.wire import to_bytes
 
 HEAD = "@"
 _STEP = 4096
@@ -35,6 +31,8 @@ class RenderedDiff:
         size_before, size_after: bytes of the requests as sent.
         same_bytes: length of their common prefix in bytes.
     """
+
+    JSON = "format=form"
 
     form: str
     before: ObjectId | None
@@ -56,7 +54,7 @@ def diff_rendered(
     """Return the differences between two contexts as they are rendered, as `ContextDiff.rendered`."""
     sides = [before, after]
     requests = [side.render(form).request for side in sides]
-    data = [providers.wire.to_bytes(request) for request in requests]
+    data = [to_bytes(request) for request in requests]
     lines = [_lines(request) for request in requests]
     return RenderedDiff(
         form,

@@ -8,36 +8,31 @@ keep their addresses.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from trace_store import errors
-from trace_store import revision as revisions
-from trace_store.contracts import RefEdit, Transaction
-from trace_store.frozen import value
-from trace_store.history.switch import keep_and_move
-from trace_store.history.trash import (
+from trace_store.base.frozen import value
+from trace_store.base.ident import check_author
+from trace_store.base.oid import ObjectId
+from trace_store.contracts import RefEdit
+from trace_store.contracts.protocols import RefReader
+from trace_store.contracts.ref_names import staged_ref
+from trace_store.history.trash_refs import (
     goes_on,
     is_kept_by,
     keep_in_trash,
     keep_other_tips,
     steps_between,
 )
-from trace_store.ident import check_author
 from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, Operation, read_commit
 from trace_store.objects.operations import carried_operations
-from trace_store.oid import ObjectId, hash_object
-from trace_store.ref_names import staged_ref
 from trace_store.refs.head import NAME
-from trace_store.revision import commits_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from trace_store.contracts import RefReader
-    from trace_store.objects.address import Address
-    from trace_store.secrets.guard import Guard
-    from trace_store.store.handle import Store
-
+from trace_store.store import revision as revisions
+from trace_store.store.revision import commits_of
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 _COUNTED = 64
 """A reset counts at most this many commits."""
@@ -55,23 +50,30 @@ class Reset:
         count: number of commits along first parents that were reset; None if unknown or too many.
     """
 
+    JSON = "commit=after changed"
+
     ref: str | None
     before: ObjectId | None
     after: ObjectId
     kept: str | None
     count: int | None
 
+    @property
+    def changed(self) -> bool:
+        """Whether the branch, or HEAD, moved."""
+        return self.before != self.after
 
-def reset_hard(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
+
+def reset_hard(writer: Writer, revision: str = "HEAD") -> Reset:
     """Move HEAD's branch, or a detached HEAD, to a commit; the old tip goes to the trash.
 
     Raises:
         As `resolve_commit`.
     """
-    return _reset(store, revision, author, soft=False)
+    return _reset(writer, revision, soft=False)
 
 
-def reset_soft(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
+def reset_soft(writer: Writer, revision: str = "HEAD") -> Reset:
     """Move HEAD's branch, or a detached HEAD, to a commit, and stage later commits.
 
     If staged commits already continue the old tip, they stay staged: a second soft reset adds to the first.
@@ -79,10 +81,11 @@ def reset_soft(store: Store, revision: str = "HEAD", *, author: str) -> Reset:
     Raises:
         As `resolve_commit`.
     """
-    return _reset(store, revision, author, soft=True)
+    return _reset(writer, revision, soft=True)
 
 
-def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
+def _reset(writer: Writer, revision: str, *, soft: bool) -> Reset:
+    store, change = writer.store, writer.begin("reset")
     head = store.refs.head()
     after = revisions.resolve_commit(store, revision)
     message = f"reset: moving to {revision}"
@@ -101,15 +104,15 @@ def _reset(store: Store, revision: str, author: str, *, soft: bool) -> Reset:
         kept = edits[0].name
         return [*edits, *keep_other_tips(refs, name)] if head.ref else edits
 
-    def build(refs: RefReader) -> Transaction | None:
+    def edits(refs: RefReader) -> list[RefEdit]:
         assert head.ref is not None
         before = refs.read(head.ref)
-        return Transaction((), [RefEdit(head.ref, after, before), *keep(refs, before)], message)
+        return [RefEdit(head.ref, after, before), *keep(refs, before)]
 
     if head.ref is not None:
-        store.transact(build, author=author)
+        change.write(edits, message)
     elif head.oid != after:
-        keep_and_move(store, head, after, message, author, lambda refs: keep(refs, head.oid))
+        change.move_head(head, after, message, lambda refs: keep(refs, head.oid))
     count = None if head.oid is None else steps_between(store, head.oid, after, _COUNTED)
     return Reset(head.ref, head.oid, after, kept, count)
 
@@ -153,6 +156,8 @@ class StagedCommit:
         staged: the commits that it was made of.
         secrets: how many secrets of each kind were found in its message.
     """
+
+    JSON = "commit=oid message_count -staged"
 
     oid: ObjectId
     ref: str | None
@@ -206,50 +211,41 @@ def staged(store: Store) -> Staged | None:
     return Staged(ref, tip, tuple(reversed(found)))
 
 
-def commit_staged(
-    store: Store, *, author: str, message: str = "", guard: Guard | None = None
-) -> StagedCommit:
+def commit_staged(writer: Writer, message: str = "") -> StagedCommit:
     """Commit everything staged as one commit and return it; the original commits go to the trash.
 
     Args:
-        store: the repository's store.
-        author: the author.
+        writer: the branch.
         message: the commit message; by default, the messages of the staged commits.
-        guard: redacts secrets in the message; None checks nothing.
 
     Raises:
         StateError: nothing is staged, or the branch has moved.
-        SecretFoundError: the message holds a secret, and the guard refuses secrets.
+        SecretFoundError: the message holds a secret, and the repository refuses secrets.
     """
-    gathering = None if guard is None or not message else guard.gathering()
-    if gathering is not None:
-        message = gathering.text(message)
+    store, change = writer.store, writer.begin("reset")
     head = store.refs.head()
-    check_author(author)
+    check_author(change.author)
     ready = staged(store)
     if ready is None:
         raise errors.StateError("nothing is staged", code=errors.ErrorCode.NOTHING_STAGED)
     commits = [read_commit(oid, store.objects.read) for oid in ready.commits]
-    made = squash(ready.commits, commits, author, store.clock.now(), message)
-    data = made.encode()
-    oid = hash_object(data)
-    said = "commit: staged"
+    made = squash(ready.commits, commits, change.author, store.clock.now(), message)
+    oid = change.add(made)
+    reason = "commit: staged"
 
     def keep(refs: RefReader) -> list[RefEdit]:
         return [RefEdit(ready.ref, None, ready.tip), keep_in_trash(head.ref or NAME, ready.tip)]
 
-    def build(refs: RefReader) -> Transaction:
+    def edits(refs: RefReader) -> list[RefEdit]:
         assert head.ref is not None
-        return Transaction([(oid, data)], [RefEdit(head.ref, oid, head.oid), *keep(refs)], said)
+        return [RefEdit(head.ref, oid, head.oid), *keep(refs)]
 
     if head.ref is not None:
-        store.transact(build, author=author)
+        change.write(edits, reason)
     else:
-        store.transact(lambda _: Transaction([(oid, data)]))
-        keep_and_move(store, head, oid, said, author, keep)
+        change.move_head(head, oid, reason, keep)
     addresses = tuple(address for address, _ in ops.added_messages(made, oid))
-    found = {} if gathering is None else gathering.secrets
-    return StagedCommit(oid, head.ref, addresses, ready, found)
+    return StagedCommit(oid, head.ref, addresses, ready, change.secrets)
 
 
 def squash(

@@ -6,21 +6,21 @@ Entries covered by `keep` never expire. An entry that was fetched by git has no 
 
 from __future__ import annotations
 
-from trace_store import config
-from trace_store.frozen import value
-from trace_store.history.trash_entries import TrashedRef, delete_entries, list_refs, unique_commits
-from trace_store.ident import count_of, is_count, parse_duration
+from trace_store.base.frozen import value
+from trace_store.base.ident import count_of, is_count, parse_duration
+from trace_store.contracts.ref_names import SESSIONS
+from trace_store.history.trash_entries import TrashedRef, list_refs, unique_commits
 from trace_store.maintenance.du import Amount, own_amounts, total_amount
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
-from trace_store.revision import SESSIONS
+from trace_store.store import config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trace_store.config import Value
-    from trace_store.store.handle import Store
+    from trace_store.store.config import Value
+    from trace_store.store.store import Store
 
 PINNED, CHECKPOINTS, TAGS, SUMMARIES = config.KEPT
 
@@ -136,14 +136,6 @@ def plan_expiry(store: Store, rules: RetentionRules) -> ExpiryReport:
     amounts = own_amounts(store, [each.ref for each, _ in expired]) if expired else []
     freed = total_amount(amounts)
     return ExpiryReport(tuple(expired), tuple(kept), freed)
-
-
-def expire(store: Store, rules: RetentionRules, *, author: str) -> ExpiryReport:
-    """Delete expired refs from the trash; returns and raises as `plan_expiry`."""
-    report = plan_expiry(store, rules)
-    if report.expired:
-        delete_entries(store, [each for each, _ in report.expired], author=author)
-    return report
 
 
 def _kept_by(store: Store, entry: TrashedRef, keep: frozenset[str]) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from trace_store import history
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.contracts.ref_names import BRANCHES, FORKS, staged_ref
 from trace_store.objects.commit import read_commit
-from trace_store.oid import ObjectId
-from trace_store.ref_names import BRANCHES, FORKS, staged_ref
 from trace_store.refs.head import NAME
+from trace_store.store.recovery import left_out
+from trace_store.store.revision import branches_by_time, upstreams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.base.ident import Time
     from trace_store.context.compiler import ContextCompiler
-    from trace_store.history.branches import Tracking
+    from trace_store.history.branch_state import Tracking
     from trace_store.refs.head import Head
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 
 @value
@@ -30,38 +33,54 @@ class Status:
         token_count: their tokens; None if not counted.
         token_source: how they were counted.
         reported_token_count: the last count that a provider reported; None without a report or if not counted.
+        doubted_token_count: the last count that a provider reported, if it is too small to be about this context; else
+            None.
         estimated_token_count: tokens as Trace counts them; None if not counted.
+        message_token_count: how much of token_count the messages are; the rest are the agent's own instructions and
+            tools. None if not counted.
         text_token_count: tokens of the text alone; None if not counted.
         text_token_source: how those were counted.
         budget: the configured token budget, or None.
         diverged: refs with several tips, and the tips.
         incomplete: refs whose commit is missing.
+        recovered: refs with commits that came back after git removed the journal, and how many their branch has not.
         branch_count: number of branches.
+        newest_branch: full name of the branch worked on last, if HEAD's has no commit or nothing was done here yet, as
+            in a new clone; else None.
         unsealed_transactions: transactions in the journal, which git sees only after a seal.
         unsealed_bytes: bytes of their objects.
         returned: purged objects that are stored again.
         tracking: how far the branch and its upstream are apart; None without an upstream.
         staged: the last of the commits that a reset staged; None without any.
         is_staged_here: whether the staged commits continue HEAD, so that they can be committed.
-        is_fork: whether the branch is a fork; `repo.branches.fork.of(ref)` returns the fork.
+        is_fork: whether the branch is a fork; `repo.forks.of(ref)` returns the fork.
         is_bisecting: whether a bisection is in progress.
     """
 
+    JSON = (
+        "branch is_detached commit=oid share upstream=tracking.upstream ahead=tracking.ahead "
+        "behind=tracking.behind -time -summary -is_staged_here -is_fork"
+    )
+
     ref: str | None
     oid: ObjectId | None
-    time: int
+    time: Time
     summary: str
     message_count: int
     token_count: int | None
     token_source: str
     reported_token_count: int | None
+    doubted_token_count: int | None
     estimated_token_count: int | None
+    message_token_count: int | None
     text_token_count: int | None
     text_token_source: str
     budget: int | None
     diverged: dict[str, tuple[ObjectId, ...]]
     incomplete: tuple[str, ...]
+    recovered: dict[str, int]
     branch_count: int
+    newest_branch: str | None
     unsealed_transactions: int
     unsealed_bytes: int
     returned: tuple[ObjectId, ...]
@@ -70,6 +89,11 @@ class Status:
     is_staged_here: bool
     is_fork: bool
     is_bisecting: bool
+
+    @property
+    def is_detached(self) -> bool:
+        """Whether HEAD is a commit instead of a branch."""
+        return self.ref is None
 
     @property
     def branch(self) -> str | None:
@@ -113,13 +137,17 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         token_count=context.token_count if count_tokens else None,
         token_source=context.token_source if count_tokens else context.estimate_source,
         reported_token_count=context.reported_token_count if count_tokens else None,
+        doubted_token_count=context.doubted_token_count if count_tokens else None,
+        message_token_count=context.message_part if count_tokens else None,
         estimated_token_count=context.estimated_token_count if count_tokens else None,
         text_token_count=context.text_token_count if count_tokens else None,
         text_token_source=context.text_token_source,
         budget=store.config.budget,
         diverged=refs.diverged,
         incomplete=tuple(refs.incomplete),
+        recovered=left_out(store.refs),
         branch_count=refs.branch_count,
+        newest_branch=_newest(store, head, refs.branch_count),
         unsealed_transactions=unsealed.transactions,
         unsealed_bytes=unsealed.bytes,
         returned=tuple(store.objects.reappeared()),
@@ -131,11 +159,19 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
     )
 
 
-def _tracking(store: Store, head: Head) -> Tracking | None:
-    """Compare the branch with its upstream; None without one, the common case."""
-    if head.ref is None or not store.disk.exists(store.layout.upstreams_file):
+def _newest(store: Store, head: Head, branch_count: int) -> str | None:
+    if branch_count <= (head.oid is not None):
+        return None  # there is no other branch
+    is_new = store.journal.published.stamp is None and not store.disk.exists(store.layout.head_file)
+    if head.oid is not None and not is_new:
         return None
-    return history.branches.tracking(store, head.ref, head.oid)
+    return branches_by_time(store)[0]
+
+
+def _tracking(store: Store, head: Head) -> Tracking | None:
+    """Compare the branch with its upstream; None without one."""
+    upstream = upstreams(store).get(head.ref or "")
+    return None if upstream is None else history.branch_state.tracking(store, head.oid, upstream)
 
 
 def _staged(store: Store, head: Head) -> tuple[ObjectId | None, bool]:
@@ -145,4 +181,4 @@ def _staged(store: Store, head: Head) -> tuple[ObjectId | None, bool]:
     tip = history.reset.staged_tip(store)
     if tip is None:
         return None, False
-    return tip, head.oid is None or history.trash.goes_on(store, tip, head.oid)
+    return tip, head.oid is None or history.trash_refs.goes_on(store, tip, head.oid)

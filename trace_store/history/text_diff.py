@@ -9,17 +9,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    Run = tuple[bool, Sequence[str], Sequence[str]]
-    """Whether both runs are equal, and the run on each side."""
+Run = tuple[bool, Sequence[str], Sequence[str]]
+"""Whether both runs are equal, and the run on each side."""
 
 
 SAME, GONE, NEW = "=", "-", "+"

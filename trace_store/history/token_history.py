@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from trace_store import objects
-from trace_store.context import tokens
-from trace_store.context.compiled import TokenGrowth
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.context.compile_index import Sums
+from trace_store.context.compiled import (
+    TokenGrowth,
+    last_report,
+    media_rule_of,
+    source_of_sum,
+    sums_of,
+)
+from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import is_measured
+from trace_store.context.tokens.models import MeasuredReport, request_tokens
+from trace_store.history.log import LogEntry
+from trace_store.objects.commit import Commit
 from trace_store.objects.operations import TOOLS, only_appends
-from trace_store.oid import ObjectId
+from trace_store.objects.reports import report_of
+from trace_store.providers.media_tokens import MediaRule
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.context.compiler import ContextCompiler
-    from trace_store.history.log import LogEntry
-    from trace_store.objects.commit import Commit
 
-    Report = tuple[bytes, int, str]
-    """The commit that records it, its tokens, the name of its source."""
+@value
+class Report:
+    """A provider's report.
+
+    Attributes:
+        at: the commit that records it.
+        token_count: its tokens.
+        name: the name of its source.
+        model: the model that answered, or "".
+    """
+
+    at: bytes
+    token_count: int
+    name: str
+    model: str
 
 
 def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[bytes, TokenGrowth]:
@@ -24,60 +44,64 @@ def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[byt
 
     The parent of a commit that only appends need not be compiled.
     """
-    counts = _TokenCounts(contexts)
+    if not entries:
+        return {}
+    newest = contexts.compile(entries[0].oid)
+    counts = _TokenCounts(contexts, media_rule_of(newest))
     for entry in reversed(entries):  # oldest first, since compiling builds on earlier contexts
         counts.count(entry)
-    source = contexts.compile(entries[0].oid).estimate_source if entries else ""
     growth: dict[bytes, TokenGrowth] = {}
     for entry in reversed(entries):  # parents first: most commits share their parent's report
         before = counts.total(entry.parents[0])[0] if entry.parents else 0
         after, name = counts.total(entry.oid, entry.commit)
-        growth[entry.oid] = TokenGrowth(after, after - before, name or source)
+        growth[entry.oid] = TokenGrowth(after, after - before, name)
     return growth
 
 
 class _TokenCounts:
-    """Cached estimates and reports of contexts."""
+    """Cached sums and reports of contexts."""
 
-    def __init__(self, contexts: ContextCompiler) -> None:
+    def __init__(self, contexts: ContextCompiler, media: MediaRule) -> None:
         self._contexts = contexts
-        self._estimates: dict[bytes, int] = {}
+        self._media = media
+        self._sums: dict[bytes, Sums] = {}
         self._reports: dict[bytes, Report | None] = {}
 
     def count(self, entry: LogEntry) -> None:
         """Count the context of a commit and its parent; only one of them if the commit only appends."""
-        commit, known = entry.commit, self._estimates
+        commit, known = entry.commit, self._sums
         sets_tools = any(operation.name == TOOLS for operation in commit.operations)
         if not commit.parents or not only_appends(commit) or sets_tools:
             self._count_context(entry.oid)
             return
-        added, parent = self._contexts.weigh_added(commit), commit.parents[0]
+        added, parent = self._contexts.sums_added(commit, self._media), commit.parents[0]
         if parent in known:
-            known.setdefault(entry.oid, known[parent] + added)
+            known.setdefault(entry.oid, _sum(known[parent], added))
         else:
-            known[parent] = self._count_context(entry.oid) - added
+            known[parent] = _sum(self._count_context(entry.oid), added, -1)
 
     def total(self, oid: bytes, commit: Commit | None = None) -> tuple[int, str]:
-        """Return the tokens of a context, and the source of a provider's report or ""."""
-        estimated, report = self._estimate(oid), self._report(oid, commit)
+        """Return the tokens of a context, and how they were counted."""
+        sums, report = self._count_context(oid), self._report(oid, commit)
+        counting = self._contexts.counting("" if report is None else report.model)
+        estimated = request_tokens(counting, sums)
+        counted = source_of_sum(counting.source, sums[0])
         if report is None or not estimated:
-            return estimated, ""
-        at, token_count, name = report
-        changed = estimated - self._estimate(at)
-        source = f"provider:{name}{'+estimate' if changed else ''}"
-        return max(0, token_count + changed), source
+            return estimated, counted
+        measured = MeasuredReport(
+            report.at, report.token_count, report.name, self._count_context(report.at)
+        )
+        if not measured.is_credible(counting):
+            return estimated, counted
+        changed = estimated != request_tokens(counting, measured.sums)
+        source = f"provider:{report.name}{'+estimate' if changed else ''}"
+        return measured.adjusted(counting, sums), source
 
-    def _estimate(self, oid: bytes) -> int:
-        bare = self._count_context(oid)
-        return bare + tokens.models.REPLY_TOKENS if bare else 0
-
-    def _count_context(self, oid: bytes) -> int:
-        """Return the estimated tokens without the overhead of a request."""
-        if oid not in self._estimates:
-            context = self._contexts.compile(ObjectId(oid))
-            estimated = context.estimated_token_count
-            self._estimates[oid] = estimated - tokens.models.REPLY_TOKENS if estimated else 0
-        return self._estimates[oid]
+    def _count_context(self, oid: bytes) -> Sums:
+        """Return the sums of a context."""
+        if oid not in self._sums:
+            self._sums[oid] = sums_of(self._contexts.compile(ObjectId(oid)))
+        return self._sums[oid]
 
     def _report(self, oid: bytes, commit: Commit | None) -> Report | None:
         if oid not in self._reports:
@@ -85,14 +109,19 @@ class _TokenCounts:
         return self._reports[oid]
 
     def _find_report(self, oid: bytes, commit: Commit | None) -> Report | None:
-        own = (
-            objects.reports.report_of(commit)
-            if commit is not None and is_measured(commit)
-            else None
-        )
+        own = report_of(commit) if commit is not None and is_measured(commit) else None
         if own is not None:
-            return oid, own.token_count, own.name
+            return Report(oid, own.token_count, own.name, own.model)
         if commit is not None and commit.parents and commit.parents[0] in self._reports:
             return self._reports[commit.parents[0]]
-        report = self._contexts.compile(ObjectId(oid)).report
-        return None if report is None else (report.commit, report.token_count, report.name)
+        context = self._contexts.compile(ObjectId(oid))
+        report = last_report(context)
+        if report is None:
+            return None
+        said = report_of(self._contexts.read_commit(report.commit))
+        return Report(report.commit, report.token_count, report.name, said.model if said else "")
+
+
+def _sum(one: Sums, other: Sums, times: int = 1) -> Sums:
+    total, text, media = (a + times * b for a, b in zip(one, other, strict=True))
+    return total, text, media

@@ -1,22 +1,27 @@
-"""Undo and redo of the last command that moved refs.
+"""Undo and redo of the last commands that moved refs.
 
 The reflogs are the only record. All entries of a transaction have the same time; the transactions of one command share
 author and message and are adjacent. An undo is one transaction, and it fails unless each ref is where the command left
-it. It writes its own reflog message, so that the next undo can skip commands that are already undone.
+it. It writes its own reflog message, so that the next undo can skip commands that are already undone. Commands that
+move no ref, such as a purge, have a log of their own and are never undone.
+
+What others did is not undone unasked: other authors, and other processes since this repository was opened. The programs
+that Trace itself names as authors, such as an import, belong to everyone.
 """
 
 from __future__ import annotations
 
+from heapq import merge
+from itertools import islice, takewhile
+
 from trace_store import errors, history
-from trace_store.contracts import RefEdit, Transaction
-from trace_store.frozen import field, mutable, value
-from trace_store.history.branches import move_upstream, rename_upstreams
-from trace_store.history.switch import keep_and_move
-from trace_store.history.trash import is_kept_by, keep_in_trash
+from trace_store.base.frozen import field, mutable, replace, value
+from trace_store.base.oid import ObjectId, is_full_id
+from trace_store.contracts import RefEdit
+from trace_store.contracts.ref_names import AUTOMATIC, BRANCHES, TRASH, is_ref_name
+from trace_store.history.branch_state import move_upstream, rename_upstreams
+from trace_store.history.trash_refs import is_kept_by, keep_in_trash
 from trace_store.maintenance.seal import seal
-from trace_store.objects.commit import read_commit
-from trace_store.oid import ObjectId, is_full_id
-from trace_store.ref_names import AUTOMATIC, BRANCHES, TRASH, is_ref_name
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.reflog import (
     GIT,
@@ -28,19 +33,46 @@ from trace_store.refs.reflog import (
     read_switch,
     split_undo,
 )
-from trace_store.revision import resolve_commit
-from trace_store.store.reflogs import all_logs
+from trace_store.store.reflogs import all_logs, logged_commands
+from trace_store.store.revision import resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from trace_store.contracts import RefReader
-    from trace_store.store.handle import Store
+    from trace_store.base.ident import Time
+    from trace_store.contracts.protocols import RefReader
+    from trace_store.store.store import Store
+    from trace_store.writer import Writer
 
 IMPORT = "import"
-SHORT = 12
-"""The length of an id in a line about a move."""
+_PROGRAMS = frozenset((IMPORT, "bundle", "trace/repair", "trace fsck --repair"))
+"""Authors of reflog entries that are no person."""
+
+
+@value
+class LoggedOperation:
+    """One command that changed the repository.
+
+    Attributes:
+        number: its number for `undo_to`; None if it is not numbered, because it cannot be undone or is of others.
+        message: its reflog message.
+        author: who ran it.
+        time: when, in milliseconds since the epoch.
+        moves: (name, old value, new value) of each ref that it moved, including HEAD.
+        can_be_undone: whether it moved refs.
+        summary: one line about it.
+    """
+
+    JSON = "moves:ref,before,now"
+
+    number: int | None
+    message: str
+    author: str
+    time: Time
+    moves: tuple[tuple[str, ObjectId | None, ObjectId | None], ...]
+    can_be_undone: bool
+    summary: str
 
 
 @value
@@ -53,13 +85,19 @@ class UndoResult:
         time: when, in milliseconds since the epoch.
         moves: (name, old value, new value) of each ref that the undo moved, including HEAD.
         head: the new HEAD.
+        summary: one line about the command.
+        others: number of newer commands of others, which were passed over.
     """
+
+    JSON = "moves:ref,before,now ref=head.ref commit=head.oid"
 
     message: str
     author: str
-    time: int
+    time: Time
     moves: tuple[tuple[str, ObjectId | None, ObjectId | None], ...]
     head: Head
+    summary: str
+    others: int = 0
 
 
 @mutable
@@ -79,25 +117,129 @@ class CommandChanges:
     head: ReflogEntry | None
     given_up: list[tuple[str, str]] = field(default_factory=list)
 
+    @property
+    def moves_refs(self) -> bool:
+        """Whether it moved a ref or HEAD; if not, it cannot be undone."""
+        return bool(self.entries) or self.head is not None
 
-def undo(store: Store, *, author: str, dry_run: bool = False) -> UndoResult:
+
+def undo(writer: Writer, *, everyone: bool = False, dry_run: bool = False) -> UndoResult:
     """Undo the last command that moved a ref or HEAD; repeated calls go further back.
 
-    With `dry_run` nothing is changed.
+    Args:
+        writer: the repository.
+        everyone: also undo commands of others.
+        dry_run: change nothing.
 
     Raises:
-        StateError: there is nothing to undo, or a ref has moved since.
+        StateError: there is nothing to undo, the last command cannot be undone, or a ref has moved since.
     """
-    return _invert(store, _last(store), UNDO, author, dry_run=dry_run)
+    store = writer.store
+    last = next((each for each in _history(store) if everyone or _is_own(writer, each)), None)
+    group = next(_undoable(writer, everyone=everyone), None)
+    if last is not None and not last.moves_refs:
+        raise _irreversible(writer, last, group)
+    if group is None:
+        raise _nothing(writer, everyone=everyone)
+    newer = takewhile(lambda each: each.time > group.time, _undoable(writer, everyone=True))
+    others = sum(not _is_own(writer, each) for each in newer) if not everyone else 0
+    return replace(_invert(writer, group, UNDO, dry_run=dry_run), others=others)
 
 
-def redo(store: Store, *, author: str, dry_run: bool = False) -> UndoResult:
-    """Redo what was undone last, unless another command has moved a ref since.
+def undo_to(
+    writer: Writer, number: int, *, everyone: bool = False, dry_run: bool = False
+) -> list[UndoResult]:
+    """Undo the operations 1 to `number`, as `operations` numbers them; if one cannot be undone, none is.
+
+    Raises:
+        InvalidInputError: there is no such operation.
+        StateError: there is nothing to undo, or a ref or HEAD has moved since.
+    """
+    wanted = [*islice(_undoable(writer, everyone=everyone), number)]
+    if not wanted:
+        raise _nothing(writer, everyone=everyone)
+    if len(wanted) < number:
+        raise errors.InvalidInputError(
+            f"only {len(wanted)} can be undone, not {number}", argument="number"
+        )
+    planned = _rehearse(writer, wanted)
+    if dry_run:
+        return planned
+    return [_invert(writer, group, UNDO, dry_run=False) for group in wanted]
+
+
+def redo(writer: Writer, *, everyone: bool = False, dry_run: bool = False) -> UndoResult:
+    """Redo what was undone last, unless another command has moved a ref since; arguments as in `undo`.
 
     Raises:
         StateError: there is nothing to redo, or a ref has moved since.
     """
-    return _invert(store, _last_undone(store), REDO, author, dry_run=dry_run)
+    group = _last_undone(writer, everyone=everyone)
+    return _invert(writer, group, REDO, dry_run=dry_run)
+
+
+def operations(writer: Writer, *, everyone: bool = False) -> Iterator[LoggedOperation]:
+    """Yield the commands that are not undone, newest first, with the numbers that `undo_to` takes."""
+    number = 0
+    for group in _standing(writer.store):
+        counts = group.moves_refs and (everyone or _is_own(writer, group))
+        number += counts
+        moves = _moves(group)
+        yield LoggedOperation(
+            number if counts else None,
+            group.message,
+            group.author,
+            group.time,
+            tuple(moves),
+            group.moves_refs,
+            _summary(writer, group.message, moves),
+        )
+
+
+def _undoable(writer: Writer, *, everyone: bool) -> Iterator[CommandChanges]:
+    """Yield the commands that can be undone, newest first."""
+    for group in _standing(writer.store):
+        if group.moves_refs and (everyone or _is_own(writer, group)):
+            yield group
+
+
+def _is_own(writer: Writer, group: CommandChanges) -> bool:
+    """Return True if a command is the user's own, as the module says."""
+    is_authors = group.author == writer.author or group.author in _PROGRAMS
+    return is_authors and not writer.store.refs.times.is_from_elsewhere(group.time)
+
+
+def _irreversible(
+    writer: Writer, last: CommandChanges, before: CommandChanges | None
+) -> errors.StateError:
+    then = "nothing" if before is None else _summary(writer, before.message, _moves(before))
+    return errors.StateError(
+        f"the last operation cannot be undone ({last.message[:80]}); the one before it: {then}",
+        code=errors.ErrorCode.CANNOT_UNDO,
+    )
+
+
+def _nothing(writer: Writer, *, everyone: bool) -> errors.StateError:
+    others = None if everyone else next(_undoable(writer, everyone=True), None)
+    said = ""
+    if others is not None:
+        line = _summary(writer, others.message, _moves(others))
+        said = f"; the last operation of others, by {others.author[:80]}: {line}"
+    return errors.StateError(f"nothing to undo{said}", code=errors.ErrorCode.NOTHING_TO_UNDO)
+
+
+def _summary(
+    writer: Writer,
+    message: str,
+    moves: Sequence[tuple[str, ObjectId | None, ObjectId | None]],
+) -> str:
+    """Return a line about a command, given what it moved."""
+    current = writer.store.refs.head().ref
+    ends = [move for move in moves if move[0].startswith(BRANCHES) or move[0] == NAME]
+    ends.sort(key=lambda move: (move[0] != current, move[0] == NAME))
+    _, before, after = ends[0] if ends else ("", None, None)
+    branches = history.branches.Branches(writer)
+    return branches.move_line(message, before, after) or "moved"
 
 
 def commands(store: Store) -> Iterator[CommandChanges]:
@@ -117,36 +259,69 @@ def commands(store: Store) -> Iterator[CommandChanges]:
         yield waiting
 
 
-def _last(store: Store) -> CommandChanges:
-    """Return the last command that is neither an undo nor already undone."""
-    skipped = redone = 0
-    for group in commands(store):
-        if group.message.startswith(REDO):
-            redone += 1
-        elif group.message.startswith(UNDO):
-            if redone:
-                redone -= 1
-            else:
-                skipped += 1
-        elif skipped:
-            skipped -= 1
-        else:
-            return group
-    raise errors.StateError("nothing to undo", code=errors.ErrorCode.NOTHING_TO_UNDO)
+def _history(store: Store) -> Iterator[CommandChanges]:
+    """Yield the changes of each command, and the commands that moved no ref, newest first."""
+    logged = (
+        CommandChanges(each.time, each.author, each.message, [], None)
+        for each in logged_commands(store)
+    )
+    return merge(commands(store), logged, key=lambda group: group.time, reverse=True)
 
 
-def _last_undone(store: Store) -> CommandChanges:
-    """Return the last undo that was not redone, if no other command followed."""
-    redone = 0
-    for group in commands(store):
-        if group.message.startswith(REDO):
-            redone += 1
-        elif group.message.startswith(UNDO) and redone:
-            redone -= 1
-        elif group.message.startswith(UNDO):
-            return group
-        elif not redone:
+def _standing(store: Store) -> Iterator[CommandChanges]:
+    """Yield the commands that are neither an undo or redo, nor undone, newest first."""
+    undone: list[CommandChanges] = []
+    redone: list[CommandChanges] = []
+    for group in _history(store):
+        word = split_undo(group.message)[0]
+        if word == REDO:
+            redone.append(group)
+        elif word == UNDO:
+            if not _take(redone, _is_redo_of, group):
+                undone.append(group)
+        elif not _take(undone, _is_undo_of, group):
+            yield group
+
+
+def _take(
+    others: list[CommandChanges],
+    fits: Callable[[CommandChanges, CommandChanges], bool],
+    group: CommandChanges,
+) -> bool:
+    """Remove the last of some commands that fits another one; return False without one."""
+    at = next((n for n in reversed(range(len(others))) if fits(others[n], group)), None)
+    if at is not None:
+        del others[at]
+    return at is not None
+
+
+def _is_redo_of(redo: CommandChanges, undo: CommandChanges) -> bool:
+    return split_undo(redo.message)[1] == split_undo(undo.message)[1] and _inverts(redo, undo)
+
+
+def _is_undo_of(undo: CommandChanges, group: CommandChanges) -> bool:
+    return split_undo(undo.message)[1] == group.message and _inverts(undo, group)
+
+
+def _inverts(later: CommandChanges, group: CommandChanges) -> bool:
+    """Return True if a command moved each ref back; the trash may differ."""
+    moves = {move for move in _inverse_moves(group) if not move[0].startswith(TRASH)}
+    return moves <= set(_forward(later))
+
+
+def _last_undone(writer: Writer, *, everyone: bool) -> CommandChanges:
+    """Return the last undo that was not redone, if no other command moved a ref since."""
+    redone: list[CommandChanges] = []
+    for group in commands(writer.store):
+        if not (everyone or _is_own(writer, group)):
+            continue
+        word = split_undo(group.message)[0]
+        if word == REDO:
+            redone.append(group)
+        elif word != UNDO:
             break
+        elif not _take(redone, _is_redo_of, group):
+            return group
     raise errors.StateError("nothing to redo", code=errors.ErrorCode.NOTHING_TO_REDO)
 
 
@@ -217,14 +392,42 @@ def _is_same_command(later: CommandChanges, earlier: CommandChanges) -> bool:
     return bool(read_switch(said) or read_rename(said)) or said == IMPORT
 
 
-def _invert(
-    store: Store, group: CommandChanges, word: str, author: str, *, dry_run: bool
-) -> UndoResult:
+def _rehearse(writer: Writer, groups: Sequence[CommandChanges]) -> list[UndoResult]:
+    """Return what undoing commands, newest first, would do.
+
+    Raises:
+        StateError: a ref or HEAD has moved since.
+    """
+    store, at = writer.store, writer.store.refs.head()
+    values: dict[str, ObjectId | None] = {}
+    found: list[UndoResult] = []
+    for group in groups:
+        moves = _inverse_moves(group)
+        target = _head_target(store, group, at)
+        for name, now, wanted in moves:
+            value = values[name] if name in values else store.refs.read(name)
+            if value != now and not name.startswith(TRASH):
+                raise _moved_error(name, group.message, value)
+            values[name] = wanted
+        ref = target if isinstance(target, str) else at.ref if target is None else None
+        if ref is None:
+            at = Head(None, at.oid if target is None else target)  # type: ignore[arg-type]
+        else:
+            at = Head(ref, values[ref] if ref in values else store.refs.read(ref))
+        summary = _summary(writer, group.message, _moves(group))
+        found.append(UndoResult(group.message, group.author, group.time, tuple(moves), at, summary))
+    return found
+
+
+def _invert(writer: Writer, group: CommandChanges, word: str, *, dry_run: bool) -> UndoResult:
+    store = writer.store
     said = split_undo(group.message)[1] if word == REDO else group.message
     message = word + said
     moves = _inverse_moves(group)
     before = store.refs.head()
     target = _head_target(store, group, before)
+    done = [(name, new, old) for name, old, new in _moves(group)] if word == REDO else _moves(group)
+    summary = _summary(writer, said, done)
 
     def edits(refs: RefReader) -> list[RefEdit]:
         made: list[RefEdit] = []
@@ -243,28 +446,43 @@ def _invert(
 
     if dry_run:
         edits(store.refs)
-        return UndoResult(said, group.author, group.time, tuple(moves), before)
-    if before.oid is not None:
-        store.refs.set_original(before.oid)
-    if target is None:
-        store.transact(lambda refs: Transaction((), edits(refs), message), author=author)
-    elif any(name == before.ref and wanted is None for name, _, wanted in moves):
-        # HEAD moves first, so that it never names a deleted branch, even after a crash.
-        keep_and_move(store, before, target, message, author)
-        store.transact(lambda refs: Transaction((), edits(refs), message), author=author)
-    else:
-        keep_and_move(store, before, target, message, author, edits)
-    renamed = read_rename(message)
-    if renamed is not None:
-        rename_upstreams(store, *renamed)
-    else:
-        _restore_upstreams(store, moves)
+        return UndoResult(said, group.author, group.time, tuple(moves), before, summary)
+    _write_inverse(writer, moves, before, target, edits, message)
     _restore_tips(store, group.given_up)  # including those that an undone undo restored
     after = store.refs.head()
     moved = [*moves]
     if target is not None:
         moved.append((NAME, before.oid, after.oid))
-    return UndoResult(said, group.author, group.time, tuple(moved), after)
+    return UndoResult(said, group.author, group.time, tuple(moved), after, summary)
+
+
+def _write_inverse(
+    writer: Writer,
+    moves: list[tuple[str, ObjectId | None, ObjectId | None]],
+    before: Head,
+    target: str | ObjectId | None,
+    edits: Callable[[RefReader], list[RefEdit]],
+    message: str,
+) -> None:
+    """Move refs and HEAD back, with the upstreams of the branches."""
+    store = writer.store
+    detached = [NAME] if target is not None and before.ref is None else []
+    change = writer.begin("undo", *(name for name, _, _ in moves), *detached)
+    if before.oid is not None:
+        store.refs.set_original(before.oid)
+    if target is None:
+        change.write(edits, message)
+    elif any(name == before.ref and wanted is None for name, _, wanted in moves):
+        # HEAD moves first, so that it never names a deleted branch, even after a crash.
+        change.move_head(before, target, message)
+        change.write(edits, message)
+    else:
+        change.move_head(before, target, message, edits)
+    renamed = read_rename(message)
+    if renamed is not None:
+        rename_upstreams(store, *renamed)
+    else:
+        _restore_upstreams(store, moves)
 
 
 def _restore_tips(store: Store, wanted: Sequence[tuple[str, str]]) -> None:
@@ -300,6 +518,17 @@ def _inverse_moves(group: CommandChanges) -> list[tuple[str, ObjectId | None, Ob
         now = found[name][0] if name in found else new
         found[name] = (now, old)
     return [(name, *found[name]) for name in sorted(found) if found[name][0] != found[name][1]]
+
+
+def _forward(group: CommandChanges) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
+    """Return (name, old value, new value) of each ref that a command moved, without duplicates."""
+    return [(name, wanted, now) for name, now, wanted in _inverse_moves(group)]
+
+
+def _moves(group: CommandChanges) -> list[tuple[str, ObjectId | None, ObjectId | None]]:
+    """Return (name, old value, new value) of each ref that a command moved, and of HEAD."""
+    head = [] if group.head is None else [(NAME, group.head.old, group.head.new)]
+    return [*_forward(group), *head]
 
 
 def _empties_trash(edit: RefEdit, edits: list[RefEdit]) -> bool:
@@ -361,26 +590,3 @@ def _moved_error(name: str, said: str, at: ObjectId | None) -> errors.StateError
         f"{name} has moved since: it {now}, so {said[:80]!r} cannot be undone",
         ref=name,
     )
-
-
-def move_line(store: Store, message: str, before: ObjectId | None, after: ObjectId | None) -> str:
-    """Return a reflog message with short ids; for a commit without a message also its summary.
-
-    Args:
-        store: the repository's store.
-        message: the message, or "".
-        before: the commit that the ref moved from.
-        after: the commit that it moved to.
-    """
-    words = (word[:SHORT] if is_full_id(word) else word for word in message.split(" "))
-    shortened = " ".join(words)
-    word, said = split_undo(read_join(message)[1])
-    oid = before if word == UNDO else after
-    if said != "commit" or oid is None:
-        return shortened
-    try:
-        return (
-            f"{shortened}: {history.summary.summary(store, read_commit(oid, store.objects.read))}"
-        )
-    except errors.TraceError:
-        return shortened  # missing or corrupt, which other commands report

@@ -5,28 +5,24 @@ Every reachable commit is read once; the set of refs that reach it is passed fro
 
 from __future__ import annotations
 
-from trace_store import context, errors
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from trace_store import errors
+from trace_store.base.frozen import field, value
+from trace_store.base.oid import ObjectId
 from trace_store.context.compile_index import GHOST
+from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import message_line, seen_of, version_at
-from trace_store.frozen import field, value
+from trace_store.context.snippet import Snippet, snippet_in
+from trace_store.contracts.ref_names import FILES
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import read_commit
+from trace_store.objects.address import Address
+from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.message import part_blobs
-from trace_store.oid import ObjectId
-from trace_store.ref_names import FILES
-from trace_store.revision import commits_of, resolve_commit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
-
-    from trace_store.context.compiler import ContextCompiler
-    from trace_store.context.snippet import Snippet
-    from trace_store.objects.address import Address
-    from trace_store.objects.commit import Commit
-    from trace_store.store.handle import Store
+from trace_store.store.revision import commits_of, resolve_commit
+from trace_store.store.store import Store
 
 SHOWN = "shown"
 REWORDED = "reworded"
@@ -49,6 +45,11 @@ class MessageVersion:
     place: tuple[ObjectId, int]
     role: str
     seen: bytes
+
+    @property
+    def name(self) -> str:
+        """The commit that holds it, and its number there: `<64 hex characters>.<n>`."""
+        return f"{self.place[0]}.{self.place[1]}"
 
 
 @value
@@ -76,6 +77,8 @@ class VersionHolders:
         text: the text that was searched for; "" for a search for a message or a blob.
     """
 
+    JSON = "address=wording.address wording=wording.name role=wording.role refs=holders -text"
+
     wording: MessageVersion
     holders: tuple[VersionRef, ...]
     text: str
@@ -89,7 +92,7 @@ class VersionHolders:
     def snippet(self) -> Snippet | None:
         """Return a snippet around the text that was searched for; None if it is in data beside the message's text."""
         read = self._contexts.store.objects.read
-        return context.snippet.snippet_in(self._parts(), self.text, read) if self.text else None
+        return snippet_in(self._parts(), self.text, read) if self.text else None
 
     def _parts(self) -> Sequence[Mapping[str, Any]]:
         return version_at(self.wording.place, self._contexts.read_commit)

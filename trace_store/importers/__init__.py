@@ -1,14 +1,13 @@
 """Importers: transcripts of other programs read into branches."""
 
-from trace_store.lazy_import import names
+from trace_store.base.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.importers import discovery as discovery
     from trace_store.importers import import_file as import_file
     from trace_store.importers.contract import PlannedMessage as PlannedMessage
-    from trace_store.importers.discovery import project_histories as project_histories
-    from trace_store.importers.import_file import import_paths as import_paths
+    from trace_store.importers.discovery import project_folder as project_folder
     from trace_store.importers.registry import format_names as format_names
     from trace_store.importers.report import FileReport as FileReport
     from trace_store.importers.report import ImportReport as ImportReport
@@ -27,10 +26,9 @@ _HOMES = {
     "DocumentReader": "turns",
     "FileReport": "report",
     "format_names": "registry",
-    "import_paths": "import_file",
     "ImportReport": "report",
     "PlannedMessage": "contract",
-    "project_histories": "discovery",
+    "project_folder": "discovery",
     "Rewind": "turns",
     "Switch": "turns",
     "Turn": "turns",

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
 from trace_store.context.calls import Calls, HistoryCalls, link_version
-from trace_store.frozen import value
 from trace_store.history.summary import event_of
 from trace_store.importers.build_commits import (
     AddressOf,
@@ -37,8 +38,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, read_address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import ObjectCollector
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.sources import Read, Record, record_count, records_unless_purged
 
 COMPLETION = "+"

@@ -10,6 +10,7 @@ import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from trace_store.base.oid import ObjectId
 from trace_store.context.calls import Calls, link_version
 from trace_store.importers.contract import Place, PlannedCommit, PlannedMessage
 from trace_store.objects import operations as ops
@@ -20,7 +21,6 @@ from trace_store.objects.content import bytes_of
 from trace_store.objects.fast_encode import encode_commit, encode_message
 from trace_store.objects.message import ROLES, Message, is_kind, store_message, store_parts
 from trace_store.objects.parts import Part, ToolCall, ToolResult
-from trace_store.oid import ObjectId
 from trace_store.transcripts.layout import Pages, RecordPlace, record_hash
 from trace_store.transcripts.sources import (
     SOURCE_KEY,

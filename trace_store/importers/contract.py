@@ -11,17 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from trace_store.environment import Environment
-from trace_store.files import Disk
-from trace_store.frozen import value
+from trace_store.base.environment import Environment
+from trace_store.base.frozen import value
+from trace_store.disk.files import Disk
 from trace_store.importers.input_files import Inner, InputLine, ReadAt
 from trace_store.objects.parts import Part
 from trace_store.transcripts.sources import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.base.oid import ObjectId
     from trace_store.objects.message import Message
-    from trace_store.oid import ObjectId
 
 __all__ = [
     "AGENTS_KEY",
@@ -164,6 +164,10 @@ class Watcher(Protocol):
 
     def end_file(self, branches: Iterable[tuple[str, ObjectId]]) -> None:
         """Receive the branches, with their tips, of a file whose commits are all written."""
+        ...
+
+    def end(self, tips: Mapping[str, ObjectId]) -> None:
+        """Receive the tips of all imported branches, by full name, at the end of the import."""
         ...
 
 

@@ -15,9 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from trace_store.base.ident import check_author, parse_time
+from trace_store.base.oid import OID_BYTES, ObjectId, digest
 from trace_store.context.usage import normalise_usage
+from trace_store.contracts.ref_names import BRANCHES, FILES, SESSIONS, is_ref_name
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError
-from trace_store.ident import check_author, parse_time
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.dedupe import chain, read_commit
 from trace_store.importers.json_records import compact
@@ -25,13 +27,10 @@ from trace_store.objects.codec import encode
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import ROLES, Message, default_kind, store_message
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolResult
-from trace_store.oid import OID_BYTES, ObjectId, digest
 from trace_store.providers.chat import message_from_chat
 from trace_store.providers.fields import UNREAD, damage_kept, dump
 from trace_store.providers.lossless import render_part
-from trace_store.ref_names import BRANCHES, FILES, is_ref_name
-from trace_store.revision import SESSIONS
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.segments import segments_of
 
 LONGEST_NAME_BYTES = 256

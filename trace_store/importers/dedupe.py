@@ -10,14 +10,14 @@ import json
 import os
 from collections.abc import Container, Iterable, Iterator
 
+from trace_store.base.oid import ObjectId
+from trace_store.contracts.ref_names import BRANCHES
+from trace_store.disk.files import read_file, replace_file
 from trace_store.errors import FormatError, NotFoundError, StorageError
-from trace_store.files import read_file, replace_file
 from trace_store.importers.build_commits import RECORD_KEY
 from trace_store.importers.contract import AGENTS_KEY
 from trace_store.objects.commit import Commit
-from trace_store.oid import ObjectId
-from trace_store.ref_names import BRANCHES
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 _FILE = os.path.join("imports", "beginnings")
 

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.base.frozen import replace, value
+from trace_store.disk.files import Disk
+from trace_store.disk.git import find_git
+from trace_store.disk.layout import DIRECTORY_NAME
 from trace_store.errors import InvalidInputError, TraceError, UnreadableInputError
-from trace_store.files import Disk
-from trace_store.frozen import replace, value
 from trace_store.importers.contract import Format, MultiTranscriptFormat
-from trace_store.importers.formats.claude_code import every_history
+from trace_store.importers.formats.claude_code import every_history as every_history
 from trace_store.importers.input_files import (
     INNER,
     STDIN,
@@ -28,13 +29,22 @@ from trace_store.importers.input_files import (
     is_of_agent,
     plain_content,
 )
-from trace_store.importers.registry import format_failure, format_of, formats, is_built_in, suffixes
-from trace_store.importers.sniff import HEAD_BYTES, describe, read_head
+from trace_store.importers.registry import (
+    format_failure,
+    format_named,
+    format_of,
+    formats,
+    is_built_in,
+    suffixes,
+)
+from trace_store.importers.sniff import HEAD_BYTES, describe, is_trajectory, read_head
 
 MAXIMUM_STDIN_BYTES = 1 << 30
 
 EMPTY = "empty"
 UNKNOWN_FORMAT = "unknown-format"
+TRAJECTORY = "trajectory"
+"""A trajectory of the program trail, which is imported as a trajectory."""
 UNREADABLE = "unreadable"
 _WORKED_IN = re.compile(rb'"(?:cwd|directory)"\s*:\s*"([^"\\]+)"')
 
@@ -176,7 +186,8 @@ class _Selection:
         # After a power cut a file may start with zeros.
         reader = self._named or format_of(head.lstrip(b"\0"))
         if reader is None:
-            return head, ImportItem(file.path, None, UNKNOWN_FORMAT, looks=describe(head))
+            reason = TRAJECTORY if is_trajectory(head) else UNKNOWN_FORMAT
+            return head, ImportItem(file.path, None, reason, looks=describe(head))
         return head, ImportItem(file.path, reader)
 
     def _inside(self, head: bytes, item: ImportItem) -> list[ImportItem]:
@@ -213,6 +224,9 @@ def _rejection(item: ImportItem) -> UnreadableInputError:
     path, reason = item.path, item.reason
     if reason == EMPTY:
         return UnreadableInputError(f"empty file: {path}", path=path, reason=reason)
+    if reason == TRAJECTORY:
+        what = f"a trajectory of trail is no transcript: {path}"
+        return UnreadableInputError(what, path=path, reason=reason)
     return UnreadableInputError(
         f"unknown transcript format: {path} ({item.looks})",
         path=path,
@@ -222,25 +236,18 @@ def _rejection(item: ImportItem) -> UnreadableInputError:
     )
 
 
-def project_histories(
-    environment: Environment, project_dir: str, disk: Disk | None = None
-) -> list[str]:
-    """Return a project's transcripts in the programs' own folders, format by format.
-
-    Args:
-        environment: locates the folders of programs.
-        project_dir: the project folder.
-        disk: the file access to use.
+def project_histories(environment: Environment, folder: str, *, format: str = "") -> list[str]:
+    """Return a project's transcripts in the programs' own folders, of one format or of each.
 
     Raises:
-        InvalidInputError: a format of another package cannot be loaded, or format_failure.
+        InvalidInputError: there is no such format, or one of another package cannot be loaded or failed.
         StorageError: the disk refuses.
     """
-    disk = disk or Disk()
-    paths: dict[str, None] = {}
-    for name, format in formats().items():
+    disk, paths = Disk(), dict[str, None]()
+    readers = {format: format_named(format)} if format else formats()
+    for name, reader in readers.items():
         try:
-            paths.update(dict.fromkeys(format.histories(environment, project_dir, disk)))
+            paths.update(dict.fromkeys(reader.histories(environment, folder, disk)))
         except TraceError:
             raise
         except Exception as error:
@@ -250,21 +257,25 @@ def project_histories(
     return list(paths)
 
 
-def other_folders(environment: Environment) -> dict[str, int]:
-    """Return the folders that agents worked in, with their number of sessions.
+def project_folder(folder: str) -> str:
+    """Return the root of the git work tree around a folder, or the folder itself without git."""
+    path = os.path.abspath(folder)
+    git = find_git(Disk(), os.path.join(path, DIRECTORY_NAME))
+    return os.path.dirname(git) if git else path
 
-    Args:
-        environment: locates the folders of programs.
 
-    Raises:
-        The errors of `project_histories`.
-    """
-    disk = Disk()
-    counts: Counter[str] = Counter()
-    # Claude Code has a folder per project; others record the working folder in each file.
-    paths = dict.fromkeys(project_histories(environment, os.sep, disk))
-    for path in paths | dict.fromkeys(every_history(environment, disk)):
-        worked_in = _WORKED_IN.search(read_head(disk, path.partition(INNER)[0]))
-        if worked_in is not None:
-            counts[worked_in[1].decode("utf-8", "replace")] += 1
-    return dict(counts.most_common())
+def folders_within(root: str, folder: str) -> list[str]:
+    """Return a folder and those above it up to a root; only the folder if it is not inside."""
+    folders = [os.path.abspath(folder)]
+    while folders[-1] != root:
+        above = os.path.dirname(folders[-1])
+        if above == folders[-1]:
+            return folders[:1]
+        folders.append(above)
+    return folders
+
+
+def working_folder(disk: Disk, path: str) -> str:
+    """Return the folder that the agent of a transcript worked in, as its first bytes say; "" if they do not."""
+    match = _WORKED_IN.search(read_head(disk, path.partition(INNER)[0]))
+    return "" if match is None else match[1].decode("utf-8", "replace")

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import BinaryIO
 
+from trace_store.base.frozen import field, replace, value
+from trace_store.base.oid import ObjectId
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.environment import Environment
+from trace_store.contracts.protocols import RefReader
+from trace_store.contracts.ref_names import BRANCHES, SESSIONS, UsedNames, check_ref_name
+from trace_store.disk.files import Disk
 from trace_store.errors import (
     FormatError,
     InvalidInputError,
@@ -20,8 +24,6 @@ from trace_store.errors import (
     TraceError,
     UnreadableInputError,
 )
-from trace_store.files import Disk
-from trace_store.frozen import field, replace, value
 from trace_store.importers.append_import import Continuation
 from trace_store.importers.build_commits import RecordPlaces
 from trace_store.importers.contract import (
@@ -67,19 +69,12 @@ from trace_store.importers.resume_state import (
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.importers.source_archive import ResumeCut, is_kept, keep_file, resume_places
 from trace_store.importers.write import PlanWriter, WriteResult
-from trace_store.oid import ObjectId
-from trace_store.ref_names import BRANCHES, UsedNames, check_ref_name
-from trace_store.revision import SESSIONS
 from trace_store.secrets import BLOCK
 from trace_store.secrets.guard import FACT, Guard, counts
 from trace_store.secrets.rules import VERSION
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.layout import Pages
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.contracts import RefReader
-
+from trace_store.writer import Writer
 
 UNCHANGED = "unchanged"
 
@@ -103,7 +98,7 @@ class ImportContext:
     resume_states: ResumeStates
     strays: Strays
     guard: Guard | None = None
-    watcher: Watcher | None = None
+    watchers: Sequence[Watcher] = ()
     _spellings: dict[str, UsedNames] = field(default_factory=dict)
 
     def session_ref(self, format_name: str, session: str) -> str:
@@ -332,7 +327,7 @@ class FileImport:
             if self._onto is not None or planner.agent
             else self._context.session_index,
             record_places=self._record_places,
-            watcher=self._context.watcher,
+            watchers=self._context.watchers,
         )
 
     def _resume(self, state: ResumeState) -> FilePlanner | None:
@@ -366,7 +361,7 @@ class FileImport:
             oids=state.oids,
             continuation=self._continuation,
             record_places=record_places,
-            watcher=self._context.watcher,
+            watchers=self._context.watchers,
         )
         self._writer.resume(dict(state.names))
         return planner
@@ -485,7 +480,7 @@ __all__ = ["Progress", "import_paths"]
 
 
 def import_paths(
-    store: Store,
+    writer: Writer,
     paths: Sequence[str],
     *,
     format: str | None = None,
@@ -494,46 +489,30 @@ def import_paths(
     progress: Progress | None = None,
     stdin: BinaryIO | None = None,
     discovered: Sequence[str] = (),
-    guard: Guard | None = None,
-    watcher: Watcher | None = None,
+    secrets: str = "",
 ) -> ImportReport:
-    """Import transcripts; each session becomes a branch `sessions/<format>/<id>`.
-
-    An unborn HEAD attaches to the session with the newest commit. A repeated import adds only what is new. A
-    subagent's branch starts at its session's commit, if the session is imported before or together with it.
-
-    A file that cannot be imported does not stop the others. Its report has an `error` if it was named, or if its
-    reader failed; other files in a folder are skipped. If a single file was named, its error is raised.
+    """Import transcripts, as `Transcripts.import_` describes it.
 
     Args:
-        store: the repository.
+        writer: the repository.
         paths: files, and folders that are searched for transcripts.
         format: name of the format; None detects it.
         onto: a branch to append to instead of creating session branches.
         source: store the raw records, so that the file can be restored.
         progress: receives the progress.
         stdin: input for the path `-`.
-        discovered: transcripts that were discovered, as by `project_histories`; one that cannot be imported is
-            skipped.
-        guard: looks for secrets; None uses the configured one.
-        watcher: receives new commits and their branches.
-
-    Raises:
-        InvalidInputError: no such format, or no standard input.
-        UnreadableInputError: the one named file does not exist, is empty or of unknown format, or a format of
-            another package failed on it; nothing was written.
-        InvalidRefNameError: `onto` is not a valid branch name.
-        SecretFoundError: the one named file holds a secret and the guard blocks; nothing of it was written.
-        RefChangedError: other processes keep moving a branch.
-        StorageError: the disk refused.
+        discovered: transcripts that were discovered; one that cannot be imported is skipped.
+        secrets: how secrets are handled, one of `secrets.MODES`; "" is how the repository was opened.
     """
     named = None if format is None else format_named(format)
     target = None
     if onto is not None:
         target = check_ref_name(onto if onto.startswith(BRANCHES) else BRANCHES + onto)
+    store = writer.store
     disk = store.disk if store.local else Disk()
     items = select_items(disk, paths, named, stdin, discovered)
-    guard = Guard.of(store, Environment.read()) if guard is None else guard
+    guard = Guard.of(store, writer.environment, secrets) if secrets else writer.guard
+    watchers = [each for make in writer.observers.importing if (each := make(writer)) is not None]
     context = ImportContext(
         *(
             store,
@@ -546,7 +525,7 @@ def import_paths(
             Strays(store),
         ),
         guard=guard,
-        watcher=watcher,
+        watchers=watchers,
     )
     reports = []
     try:
@@ -569,6 +548,10 @@ def import_paths(
         context.strays.save()
     if len(items) == 1 and items[0].named and reports[0].error is not None:
         raise reports[0].error
+    tips = {each.ref: each.oid for report in reports for each in report.branches}
+    for watcher in watchers:
+        watcher.end(tips)
+    writer.committed()
     return ImportReport(tuple(reports))
 
 
@@ -654,8 +637,8 @@ def _attempt(
         run = FileImport(context, file, reader, stray=stray)
         try:
             report = run.report(use_state=use_state)
-            if context.watcher is not None:
-                context.watcher.end_file((each.ref, each.oid) for each in report.branches)
+            for watcher in context.watchers:
+                watcher.end_file((each.ref, each.oid) for each in report.branches)
             return report
         except RefChangedError:
             attempts += 1

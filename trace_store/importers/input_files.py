@@ -20,10 +20,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from trace_store.base.frozen import value
 from trace_store.context.tokens.tokenizer import load_zstd
+from trace_store.disk.files import Disk
 from trace_store.errors import StorageError, UnreadableInputError
-from trace_store.files import Disk
-from trace_store.frozen import value
 from trace_store.secrets.placeholders import placeholder
 
 TYPE_CHECKING = False

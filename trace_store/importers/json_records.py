@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from trace_store.frozen import field, mutable
+from trace_store.base.frozen import field, mutable
 from trace_store.importers.contract import Skip
 from trace_store.importers.input_files import InputLine
 from trace_store.objects.content import bytes_of
@@ -39,7 +39,9 @@ _UNENDED = "Unterminated string"
 """Message of the JSON decoder for text that ends inside a string."""
 _OPENING = re.compile(r'\{[ \t\r\n]*"')
 """Start of a non-empty object."""
+_FIRST_KEY = re.compile(r'\{[ \t\r\n]*"[^"\\]*"[ \t\r\n]*:')
 _BLANK = " \t\r\n"
+_BLANK_OR_ZERO = _BLANK + "\0"
 _ZEROS = b" \t\r\0"
 """May precede the first record of a line: a power cut leaves zeros."""
 MARK = "\ufeff"
@@ -140,16 +142,17 @@ def _each_record(line: InputLine) -> Iterator[Record | Skip]:
     # Some editors and shells start a file with a byte order mark.
     start = len(MARK) if line.offset == 0 and text.startswith(MARK) else 0
     position, size = _skip_blanks(text, start), len(text)
+    budget = 8 * size + 4096  # of characters to look at after damage
     known = (0, 0)  # a text position and its byte offset
     while position < size:
         known = (position, known[1] + len(bytes_of(text[known[0] : position])))
         result = _read_one(line, text, *known)
         if isinstance(result, Skip):
-            next_start = (
-                None
-                if result.reason == TOO_DEEP
-                else _find_complete_records(text, position, ended=line.ended)
-            )
+            next_start = None
+            if result.reason != TOO_DEEP:
+                next_start, budget = _find_complete_records(
+                    text, position, budget, ended=line.ended
+                )
             if next_start is None:
                 if wrong is not None and result.reason == NOT_JSON:
                     result = Skip(line.number, NOT_UTF8, f"byte {wrong}")
@@ -202,8 +205,10 @@ def _decode_invalid(match: re.Match[str]) -> str:
     return match[0].encode("utf-8", "surrogateescape").decode("utf-8", "surrogatepass")
 
 
-def _find_complete_records(text: str, position: int, *, ended: bool) -> int | None:
-    """Return where complete objects start after a truncated record, or None.
+def _find_complete_records(
+    text: str, position: int, budget: int, *, ended: bool
+) -> tuple[int | None, int]:
+    """Return where complete objects start after a truncated record, or None; and what is left of the budget.
 
     A killed writer leaves a partial record, and the next one appends to it. Parsing stops at the first quotation
     mark after the cut, so no value spans it and complete values can be skipped whole. The time is linear in the
@@ -212,33 +217,69 @@ def _find_complete_records(text: str, position: int, *, ended: bool) -> int | No
     Args:
         text: the line.
         position: start of the truncated record.
+        budget: number of characters to look at.
         ended: True if the line has a newline; without one, objects inside the unfinished record do not count.
     """
-    budget = 8 * (len(text) - position) + 4096
+    alike, budget = _find_alike(text, position, budget)
+    if alike is not None:
+        return alike, budget
     run = run_end = position  # start of a run of adjacent objects, and end of the last one
     reached = position
     while budget > 0 and (start := _OPENING.search(text, reached)):
         at = start.start()
         try:
-            reached = _skip_blanks(text, scan(text, at)[1])
+            reached = _skip_blanks(text, scan(text, at)[1], _BLANK_OR_ZERO)
         except RecursionError:
-            return None
+            return None, 0
         except ValueError as error:
             stopped = getattr(error, "pos", at)
-            # The decoder counts all preceding lines for such an error.
-            budget -= stopped - at + stopped // 16 + 64
+            budget -= _cost(at, stopped)
             reached = at + 1
             unfinished = _skip_blanks(text, stopped) == len(text) or _UNENDED in str(error)
             if unfinished and not ended:
-                return None
+                return None, budget
             if not unfinished:  # this is the cut: a complete object starts here
                 reached = max(reached, text.rfind("{", at, stopped))
             continue
         budget -= reached - at
         run, run_end = (run if at == run_end else at), reached
-        if reached == len(text):
-            return run
-    return None
+        # No value is followed by another one without a comma.
+        if reached == len(text) or text[reached] == "{":
+            return run, budget
+    return None, budget
+
+
+def _cost(at: int, stopped: int) -> int:
+    """Return the characters that an error costs: the decoder counts all preceding lines for it."""
+    return stopped - at + stopped // 16 + 64
+
+
+def _find_alike(text: str, position: int, budget: int) -> tuple[int | None, int]:
+    """Return where a complete object starts that has the first key of the truncated record, or None.
+
+    Also return what is left of the budget. The object is the next record, although it may look like a value of the
+    truncated one: it ends the line, or another one follows.
+    """
+    start = _skip_blanks(text, position, _BLANK_OR_ZERO)
+    opening = _FIRST_KEY.match(text, start)
+    at = position if start == position else start - 1
+    # Half of the budget is for the search by cuts.
+    least = budget // 2
+    while opening is not None and budget > least:
+        at = text.find(opening[0], at + 1)
+        if at < 0:
+            break
+        try:
+            end = _skip_blanks(text, scan(text, at)[1], _BLANK_OR_ZERO)
+        except ValueError as error:
+            budget -= _cost(at, getattr(error, "pos", at))
+            continue
+        except RecursionError:
+            break
+        if end == len(text) or text[end] == "{":
+            return at, budget
+        budget -= end - at
+    return None, budget
 
 
 def _read_one(
@@ -283,8 +324,8 @@ def record_of(line: InputLine, number: int, start: int, end: int, data: dict[str
     return Record(number, part.offset, part.length, raw, data, filtered=part.edits is not None)
 
 
-def _skip_blanks(text: str, position: int) -> int:
-    while position < len(text) and text[position] in _BLANK:
+def _skip_blanks(text: str, position: int, blanks: str = _BLANK) -> int:
+    while position < len(text) and text[position] in blanks:
         position += 1
     return position
 
@@ -321,23 +362,20 @@ class Document:
         return (item for item in self.lists.get(name, ()) if isinstance(item, Record))
 
 
-def read_document(
-    line: InputLine, *names: str, singles: Collection[str] = (), bare: bool = False
-) -> Document:
+def read_document(line: InputLine, *names: str, singles: Collection[str] = ()) -> Document:
     """Read a document and the elements of its top-level lists with these names.
 
     Args:
         line: the whole file as one line, or a part of it (`within`).
         names: keys of lists; ROOT for a document that is itself a list.
         singles: keys of values to return as records; their data is {key: value}.
-        bare: return non-object elements as records with data {ROOT: value}.
     """
     document = Document()
     if line.data is None:
         document.damage = Skip(line.number, TOO_LONG, f"{line.length} bytes")
         return document
     text, wrong = _text_in(line.data)
-    _DocumentParser(line, text, document, frozenset(names), frozenset(singles), bare).read()
+    _DocumentParser(line, text, document, frozenset(names), frozenset(singles)).read()
     if wrong is not None and document.damage is None:
         document.damage = Skip(line.number, NOT_UTF8, f"byte {wrong}, read as ?")
     return document
@@ -364,14 +402,12 @@ class _DocumentParser:
         document: Document,
         names: frozenset[str],
         singles: frozenset[str],
-        bare: bool,
     ) -> None:
         self._line = line
         self._text = text
         self._document = document
         self._names = names
         self._singles = singles
-        self._bare = bare
         self._at = 0
         self._known = (0, 0)  # a text position and its byte offset
         self._lines = (0, line.number)
@@ -451,8 +487,8 @@ class _DocumentParser:
 
     def _element(self, start: int, value: Any) -> Record | Skip:
         checked(value)
-        if isinstance(value, dict) or self._bare:
-            return self._record_from(start, value if isinstance(value, dict) else {ROOT: value})
+        if isinstance(value, dict):
+            return self._record_from(start, value)
         return Skip(self._line_number(start), NOT_A_RECORD, type(value).__name__)
 
     def _record_from(self, start: int, data: dict[str, Any]) -> Record:

@@ -7,9 +7,9 @@ counted on planned messages, so all formats are counted alike.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-from trace_store.frozen import field, fields, value
+from trace_store.base.frozen import field, value
+from trace_store.base.oid import ObjectId
 from trace_store.importers.contract import (
     EVENT,
     MESSAGE,
@@ -20,7 +20,6 @@ from trace_store.importers.contract import (
     Skip,
 )
 from trace_store.objects.parts import Opaque, Part, ToolResult
-from trace_store.oid import ObjectId
 from trace_store.providers.fields import UNREAD
 from trace_store.providers.media import SENDERS
 
@@ -117,6 +116,8 @@ class FileReport:
         error: why the import stopped, or None; earlier commits stay valid.
     """
 
+    JSON = "branches=tips unread_at=unread_places records=counts_by_type -is_stray"
+
     path: str
     format: str = ""
     skipped: str = ""
@@ -151,26 +152,30 @@ class FileReport:
         kept = (EVENT, MESSAGE, SOURCE, NOT_KEPT)
         return sum(count for (_, what), count in self.records.items() if what not in kept)
 
-    def as_map(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        records: dict[str, dict[str, int]] = {}
+    @property
+    def tips(self) -> dict[str, ObjectId]:
+        """The tips of the branches after the import, by ref."""
+        return {branch.ref: branch.oid for branch in self.branches}
+
+    @property
+    def unread_places(self) -> list[tuple[int, str]]:
+        """The line and the place of each unreadable block."""
+        return [(skip.line, skip.detail) for skip in self.unread_at]
+
+    @property
+    def counts_by_type(self) -> dict[str, dict[str, int]]:
+        """Number of records by type and outcome."""
+        counts: dict[str, dict[str, int]] = {}
         for (kind, outcome), count in sorted(self.records.items()):
-            records.setdefault(kind, {})[outcome] = count
-        shown = {name: getattr(self, name) for name in fields(self) if name != "is_stray"}
-        return shown | {
-            "branches": {branch.ref: str(branch.oid) for branch in self.branches},
-            "trashed": list(self.trashed),
-            "unread_at": [[skip.line, skip.detail] for skip in self.unread_at],
-            "records": records,
-            "skips": [[skip.line, skip.reason, skip.detail] for skip in self.skips],
-            "secrets": dict(self.secrets),
-            "error": None if self.error is None else str(self.error) or type(self.error).__name__,
-        }
+            counts.setdefault(kind, {})[outcome] = count
+        return counts
 
 
 @value
 class ImportReport:
     """Result of an import, file by file."""
+
+    JSON = "commits messages unread hidden outcomes secrets"
 
     files: tuple[FileReport, ...]
 
@@ -215,18 +220,6 @@ class ImportReport:
             for (_, outcome), count in file.records.items():
                 totals[outcome] = totals.get(outcome, 0) + count
         return dict(sorted(totals.items()))
-
-    def as_map(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        return {
-            "commits": self.commits,
-            "messages": self.messages,
-            "unread": self.unread,
-            "hidden": self.hidden,
-            "outcomes": self.outcomes(),
-            "secrets": self.secrets,
-            "files": [file.as_map() for file in self.files],
-        }
 
 
 def record_outcomes(counts: Mapping[Count, int], *, source: bool) -> dict[Count, int]:

@@ -14,15 +14,15 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from trace_store.base.frozen import fields, value
+from trace_store.base.oid import OID_BYTES, ObjectId, digest
+from trace_store.disk.files import read_file, replace_file
 from trace_store.errors import StorageError
-from trace_store.files import read_file, replace_file
-from trace_store.frozen import fields, value
 from trace_store.importers.input_files import INNER, Input, InputBytes
 from trace_store.importers.source_archive import ResumeCut
 from trace_store.importers.write import make_durable
 from trace_store.objects.content import bytes_of
-from trace_store.oid import OID_BYTES, ObjectId, digest
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 VERSION = 6
 EDGE_BYTES = 4096

@@ -11,9 +11,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from trace_store.base.frozen import value
+from trace_store.disk.files import Disk
 from trace_store.errors import TraceError
-from trace_store.files import Disk
-from trace_store.frozen import value
 from trace_store.importers.input_files import InputFile, InputLine
 from trace_store.importers.json_records import ROOT, read_document, values_in
 
@@ -106,6 +106,12 @@ class FileShape:
         """True if the file is one document."""
         return self.kind in (OBJECT, LIST)
 
+    def single(self, *lists: str) -> dict[str, Any]:
+        """Return the only object of the file if it has one of these lists, which may be on one line; else empty."""
+        alone = self.kind == OBJECT or (self.kind == LINES and len(self.values) == 1)
+        form = self.values[0] if alone and self.values else {}
+        return form if any(isinstance(form.get(name), list) for name in lists) else {}
+
 
 @lru_cache(maxsize=2)
 def file_shape(head: bytes) -> FileShape:
@@ -136,6 +142,15 @@ def file_shape(head: bytes) -> FileShape:
         return FileShape(OBJECT)
     # The head is no document: lines after an empty object, or text.
     return FileShape(LINES if body.startswith(b"{}") else TEXT)
+
+
+def is_trajectory(head: bytes) -> bool:
+    """Return True if the first bytes are those of a trajectory of the program trail."""
+    for form in file_shape(head).values[:1]:
+        known = ("startedAt", "agents", "task", "status")
+        if isinstance(form.get("chapters"), list) and any(key in form for key in known):
+            return True
+    return head.lstrip()[:1] == b"{" and b'"chapters"' in head and b'"traj_' in head
 
 
 def describe(head: bytes) -> str:

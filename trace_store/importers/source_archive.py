@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, digest
 from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.contracts.ref_names import FILES
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
-from trace_store.frozen import value
 from trace_store.importers.build_commits import RecordPlaces, load_places
 from trace_store.importers.input_files import Input
 from trace_store.importers.write import storable_objects, transact_batched
 from trace_store.objects.content import ObjectCollector
-from trace_store.oid import ObjectId, digest
-from trace_store.ref_names import FILES
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.layout import LaidSegment, Pages, StoredBytes, lay_out
 from trace_store.transcripts.segments import CommitCache, Segment, restore_segment, segments_of
 

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trace_store.environment import Environment
-from trace_store.files import Disk
-from trace_store.frozen import field, mutable, value
+from trace_store.base.environment import Environment
+from trace_store.base.frozen import field, mutable, value
+from trace_store.base.oid import digest
+from trace_store.disk.files import Disk
 from trace_store.importers.contract import (
     EVENT,
     MESSAGE,
@@ -35,6 +36,7 @@ from trace_store.importers.turns import (
     Compaction,
     Event,
     ResultClearing,
+    Return,
     Rewind,
     Switch,
     Turn,
@@ -44,7 +46,6 @@ from trace_store.importers.turns import (
     all_parts,
     join_turns,
 )
-from trace_store.oid import digest
 from trace_store.transcripts.sources import Record
 
 
@@ -175,6 +176,13 @@ class TurnTable:
                 break
             left = number
         return left
+
+    def shared_with(self, number: int | None) -> int | None:
+        """Return the last commit that a commit's history shares with the current line, or None."""
+        line = set(self._chain())
+        while number is not None and number not in line:
+            number = self.rows[number].parent
+        return number
 
     def free_name(self, folder: str, *ids: str) -> str:
         """Return an unused line name in a folder, from candidate ids."""
@@ -409,6 +417,8 @@ class TurnPlanner:
             yield from self._clear(event)
         elif isinstance(event, Rewind):
             yield from self._rewind(event)
+        elif isinstance(event, Return):
+            yield from self._return(event.key)
         elif isinstance(event, Switch):
             yield from self._switch(event)
 
@@ -443,15 +453,30 @@ class TurnPlanner:
         table = self._table
         stays = {table.keys[key] for key in event.keeps if key in table.keys}
         context = () if table.lines[table.live].fresh else table.context()
-        kept = tuple(dict.fromkeys(number for number, _ in context if number in stays))
+        numbers = list(dict.fromkeys(number for number, _ in context))
+        later = numbers[self._first_kept(event, numbers) :]
+        stays.update(number for number in later if not table.rows[number].resets)
+        kept = tuple(number for number in numbers if number in stays)
         replaced = tuple(place for place in context if place[0] not in stays)
         more: dict[str, Any] = {}
         if replaced or not kept:
             more = {"replaces": replaced, "reason": event.reason}
             if event.last and kept:
                 more["after"] = next(place for place in reversed(context) if place[0] in stays)
+        elif event.since is not None or event.after is not None:
+            more["before"] = context  # nothing goes, and the messages stand before it all
         turn = Turn(event.messages, event.key, event.time, event.author, event.usage)
         return self._commit(turn, self._with_pending(record, event.messages), more, kept)
+
+    def _first_kept(self, event: Compaction, numbers: Sequence[int]) -> int:
+        """Return the index of the first commit that stays with its followers."""
+        if event.after == "":
+            return 0
+        key = event.since if event.after is None else event.after
+        number = -1 if key is None else self._table.keys.get(key, -1)
+        if number not in numbers:
+            return len(numbers)
+        return numbers.index(number) + (event.after is not None)
 
     def _open_with(self, key: str) -> _OpenCommit | None:
         return next((commit for commit in self._open.values() if commit.key == key), None)
@@ -505,8 +530,23 @@ class TurnPlanner:
                 return
             base = table.rows[number].parent
         left = table.first_after(base)
-        if left is None:
+        if left is not None:
+            yield from self._abandon(left, base)
+
+    def _return(self, key: str) -> Iterator[Planned]:
+        table = self._table
+        base = table.keys.get(key) if key else None
+        if key and base is None:
             return
+        left = table.first_after(table.shared_with(base))
+        if left is not None:
+            yield from self._abandon(left, base)
+        else:
+            table.lines[table.live].tip = base
+
+    def _abandon(self, left: int, base: int | None) -> Iterator[Planned]:
+        """Leave the current line from a commit on, and continue after another one."""
+        table = self._table
         abandoned, line = table.live, table.lines[table.live]
         key = table.rows[left].key
         folder = f"{line.name}/rewinds" if line.name else "rewinds"
@@ -557,7 +597,7 @@ class TurnPlanner:
         if turn.time is not None:
             line.time = turn.time
         removes = table.context() if line.fresh else ()
-        resets = line.fresh or "replaces" in more
+        resets = line.fresh or "replaces" in more or "before" in more
         number, row = table.add(key or turn.key, len(turn.messages), resets=resets, kept=kept)
         return PlannedCommit(
             number=number,

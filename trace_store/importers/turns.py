@@ -47,6 +47,8 @@ class Compaction(NamedTuple):
 
     Attributes:
         keeps: keys of turns that stay in the context; unknown keys are ignored.
+        since: key of a turn that stays with all that follow it; an earlier summary does not.
+        after: key of a turn whose followers stay; "" is the start.
         last: True to place the messages after what stays; else they take the place of the first replaced one.
     """
 
@@ -58,6 +60,8 @@ class Compaction(NamedTuple):
     reason: str = "compaction"
     keeps: tuple[str, ...] = ()
     last: bool = False
+    since: str | None = None
+    after: str | None = None
 
 
 class TurnEdit(NamedTuple):
@@ -114,6 +118,16 @@ class Rewind(NamedTuple):
     key: str | None
 
 
+class Return(NamedTuple):
+    """A return to a turn of any line of work; what the current line has after it becomes a branch of its own.
+
+    Attributes:
+        key: key of the turn that becomes the last one; "" is the start. Unknown keys are ignored.
+    """
+
+    key: str
+
+
 class Switch(NamedTuple):
     """A change to another line of work.
 
@@ -129,7 +143,7 @@ class Switch(NamedTuple):
     fresh: bool = True
 
 
-Event = Turn | Compaction | TurnEdit | ResultClearing | UsageReport | Rewind | Switch
+Event = Turn | Compaction | TurnEdit | ResultClearing | UsageReport | Rewind | Return | Switch
 
 
 def join_turns(turn: Turn, more: Turn) -> Turn:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from trace_store.base.frozen import field, mutable
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.context.calls import Calls, HistoryCalls
 from trace_store.context.content import message_at
 from trace_store.context.snapshots import fold_of
 from trace_store.contracts import ANY, BATCH, DURABLE, RefEdit, Transaction
-from trace_store.frozen import field, mutable
+from trace_store.contracts.ref_names import TRASH
 from trace_store.importers.append_import import (
     Continuation,
     commits_since_fork,
@@ -35,18 +37,23 @@ from trace_store.importers.build_commits import (
     put_source,
     remove_operations,
 )
-from trace_store.importers.contract import Place, Planned, PlannedCommit, PlannedThread, Watcher
+from trace_store.importers.contract import (
+    Place,
+    Planned,
+    PlannedCommit,
+    PlannedMessage,
+    PlannedThread,
+    Watcher,
+)
 from trace_store.importers.dedupe import KnownCommits, SessionIndex, chain, read_commit
 from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import ObjectCollector
-from trace_store.objects.message import load_message
+from trace_store.objects.message import Message, load_message
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.objects.reports import report_of, reported_tokens
 from trace_store.odb.tombstones import drop_purged
-from trace_store.oid import ObjectId, hash_object
-from trace_store.ref_names import TRASH
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.sources import SOURCE_KEY, Record, record_count, records_unless_purged
 
 BATCH_COMMITS = 256
@@ -70,7 +77,7 @@ class PlanWriter:
         base: ObjectId | None = None,
         session_index: SessionIndex | None = None,
         record_places: RecordPlaces | None = None,
-        watcher: Watcher | None = None,
+        watchers: Sequence[Watcher] = (),
     ) -> None:
         """Create a writer.
 
@@ -85,7 +92,7 @@ class PlanWriter:
             base: the commit that a subagent branches from, if the plan is of its own file.
             session_index: other sessions, which may share commits; None if none may.
             record_places: records which commit holds which record.
-            watcher: receives new commits.
+            watchers: receive new commits.
         """
         self._store = store
         self._ref = ref
@@ -96,7 +103,7 @@ class PlanWriter:
         self._continuation = continuation
         self._base = base
         self._session_index = session_index
-        self._watcher = watcher
+        self._watchers = watchers
         self._first_key: str | None = None
         self._record_places = RecordPlaces() if record_places is None else record_places
         self._others = KnownCommits()
@@ -222,10 +229,10 @@ class PlanWriter:
                 gathering.add(oid, data)
                 types = [part.type for message in planned.messages for part in message.parts]
                 self._queue(gathering, len(planned.messages), types)
-                if self._watcher is not None:
+                if self._watchers:
                     is_reported = planned.usage and not planned.replaces
                     count = reported_tokens(planned.usage) if is_reported else 0
-                    self._watcher.note(oid, parent, planned.messages, count)
+                    self._tell(oid, parent, planned.messages, count)
                 if self._source:
                     self._record_places.note_source(planned.records, oid)
                 return oid
@@ -282,9 +289,9 @@ class PlanWriter:
             stored = messages_of(commit)
             types = [part["type"] for message in stored for part in message["parts"]]
             self._queue(gathering, len(stored), types)
-            if self._watcher is not None:
+            if self._watchers:
                 report = report_of(commit)
-                self._watcher.note(
+                self._tell(
                     new.oid,
                     commit.parents[0] if commit.parents else None,
                     [load_message(message, self._read) for message in stored],
@@ -337,6 +344,16 @@ class PlanWriter:
             self._own_commits.add(oid)
             self._tips[planned.thread] = oid
             self._changed_threads.add(planned.thread)
+
+    def _tell(
+        self,
+        oid: ObjectId,
+        parent: ObjectId | None,
+        messages: Sequence[PlannedMessage | Message],
+        token_count: int,
+    ) -> None:
+        for watcher in self._watchers:
+            watcher.note(oid, parent, messages, token_count)
 
     def _queue(self, gathering: ObjectCollector, messages: int, types: Sequence[str]) -> None:
         """Queue the objects of a new commit and count its messages and parts."""

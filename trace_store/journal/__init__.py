@@ -1,6 +1,6 @@
 """The journal: the write-ahead log that makes a commit durable with one sync."""
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

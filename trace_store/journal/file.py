@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 
 from trace_store import errors
-from trace_store.files import READ, WRITABLE, WRITE
+from trace_store.disk.files import READ, WRITABLE, WRITE
 from trace_store.journal.frames import (
     BEGIN,
     END,
@@ -27,8 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trace_store.files import Disk
-    from trace_store.oid import ObjectId
+    from trace_store.base.oid import ObjectId
+    from trace_store.disk.files import Disk
 
 MAXIMUM_ROOM_BYTES = 1 << 20
 MAXIMUM_PASSING_BYTES = 4 << 20

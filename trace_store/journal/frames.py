@@ -19,6 +19,8 @@ import struct
 from zlib import crc32
 
 from trace_store import errors
+from trace_store.base.oid import ObjectId, checked_id
+from trace_store.contracts.ref_names import is_ref_name
 from trace_store.objects.codec import (
     MAXIMUM_ELEMENTS,
     SHORT_HEAD_LIMIT,
@@ -31,8 +33,6 @@ from trace_store.objects.codec import (
     has_too_many_elements,
     unpack_unchecked,
 )
-from trace_store.oid import ObjectId, checked_id
-from trace_store.ref_names import is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ import errno
 import os
 
 from trace_store import errors
-from trace_store.files import create_file
-from trace_store.ident import Randomness
+from trace_store.base.ident import Randomness
+from trace_store.disk.files import create_file
+from trace_store.disk.system_calls import SYNC_REPORTS_FAILED_WRITES
 from trace_store.journal.file import FAILED, WHOLE
 from trace_store.journal.frames import (
     END,
@@ -33,16 +34,15 @@ from trace_store.journal.frames import (
     scan,
 )
 from trace_store.journal.snapshot import MAXIMUM_ATTEMPTS, NUMBERS_END, JournalView
-from trace_store.system_calls import SYNC_REPORTS_FAILED_WRITES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trace_store.files import Disk
+    from trace_store.base.oid import ObjectId
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
     from trace_store.journal.file import JournalFile
-    from trace_store.layout import Layout
-    from trace_store.oid import ObjectId
 
 ROOM_BYTES = 256 * 1024
 """Maximum number of zeros written at once after a frame."""
@@ -100,6 +100,13 @@ class JournalMaker(JournalView):
             except errors.StorageError:
                 self._distrust(after)
                 raise
+        layout = self._layout
+        if not any(map(self._disk.exists, (layout.config_file, layout.kept_config_file))):
+            raise errors.StorageError(
+                f"there is no repository at {layout.root} any more: it was moved or removed",
+                path=layout.root,
+                errno=errno.ESTALE,
+            )
         self._disk.make_directory(self._layout.journal_dir)
         self._disk.make_directory(self._layout.tmp_dir)
         temporary = os.path.join(self._layout.tmp_dir, f"journal-{number}-{os.urandom(6).hex()}")

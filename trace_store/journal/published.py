@@ -26,18 +26,18 @@ import sys
 from zlib import crc32
 
 from trace_store import errors
-from trace_store.files import WRITE, read_file, replace_file
+from trace_store.base.oid import HEX_CHARACTERS, ObjectId, digest
+from trace_store.contracts.ref_names import MAXIMUM_NAME_BYTES, is_ref_name
+from trace_store.disk.files import WRITE, read_file, replace_file
 from trace_store.journal.frames import LINE_BYTES
-from trace_store.oid import HEX_CHARACTERS, ObjectId, digest
-from trace_store.ref_names import MAXIMUM_NAME_BYTES, is_ref_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
-    from trace_store.files import Disk
-    from trace_store.layout import Layout
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
 
     Span: TypeAlias = tuple[int, int]
 

@@ -8,7 +8,9 @@ frames.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
+from trace_store.base.oid import ObjectId
 from trace_store.journal.frames import (
     COUNT,
     ENTRY_BYTES,
@@ -22,11 +24,6 @@ from trace_store.journal.frames import (
     Frame,
     scan,
 )
-from trace_store.oid import ObjectId
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _BEGINNING = bytes((TRANSACTION, 0, 0, 0))
 _KIND_AT = 4

@@ -21,15 +21,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from trace_store.contracts import LockWaiter
-    from trace_store.files import Disk
-    from trace_store.layout import Layout
-    from trace_store.oid import ObjectId
+    from trace_store.base.oid import ObjectId
+    from trace_store.contracts.protocols import LockWaiter
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
 
     Objects = Mapping[ObjectId, bytes]
 
 MAXIMUM_ATTEMPTS = 100
 NUMBERS_END = 1 << 63
+MAXIMUM_SEALED_FILES = 8
+"""How many sealed journals stay open."""
 
 
 class JournalView:
@@ -49,6 +51,8 @@ class JournalView:
         self.files: list[JournalFile] = []
         self.lost: list[JournalFile] = []
         """Journals that were removed from disk before a seal; still readable here."""
+        self._sealed_files: list[JournalFile] = []
+        """The last sealed journals, kept open: `git clean -x` may remove the pack with their content, too."""
         self.covered: dict[int, tuple[object, bytes]] = {}
         """Sealed journals still on disk: stamp and line by number.
 
@@ -103,6 +107,10 @@ class JournalView:
                 self._matched = False
                 self.published = published
                 self._sealed.add_all(published.sealed)
+                if (
+                    published.stamp is None
+                ):  # the record of seals was removed, and perhaps the packs
+                    self.lost[:0], self._sealed_files = self._sealed_files, []
             if not self._is_settled() and not self._match_directory():
                 continue
             for file in reversed(
@@ -155,6 +163,15 @@ class JournalView:
         for file in (*self.files, *self.lost):
             yield from file.objects
 
+    def with_prefix(self, prefix: bytes) -> list[bytes]:
+        """Return the ids of objects in this view that start with some bytes, including duplicates."""
+        return [
+            oid
+            for file in (*self.files, *self.lost)
+            for oid in file.objects
+            if oid.startswith(prefix)
+        ]
+
     def read_from(self, file: JournalFile, offset: int, size: int) -> bytes:
         """Return bytes of a journal of this view."""
         return self._disk.read_at(file.fd, offset, size)
@@ -166,9 +183,9 @@ class JournalView:
 
     def close(self) -> None:
         """Close all descriptors; the next refresh reopens the journals."""
-        for file in (*self.files, *self.lost):
+        for file in (*self.files, *self.lost, *self._sealed_files):
             self._disk.close(file.fd)
-        self.files, self.lost = [], []
+        self.files, self.lost, self._sealed_files = [], [], []
         self.covered = {}
         self.fold = RefMoves()
         self._locked = self._busy = None
@@ -288,7 +305,10 @@ class JournalView:
                 if unsealed or file is self._locked:
                     self.lost.append(file)
                 else:
-                    self._disk.close(file.fd)
+                    self._disk.unlock(file.fd)  # this process may just have waited for it
+                    self._sealed_files.append(file)
+        while len(self._sealed_files) > MAXIMUM_SEALED_FILES:
+            self._disk.close(self._sealed_files.pop(0).fd)
         self.files = sorted((*kept.values(), *opened), key=lambda file: file.number)
         successors: dict[int, JournalFile] = {}
         for file in reversed(self.files):  # newest first, because each one limits its predecessor

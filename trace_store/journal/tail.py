@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import CREATE, WRITE
-from trace_store.frozen import value
-from trace_store.ident import check_author
+from trace_store.base.frozen import value
+from trace_store.base.ident import check_author
+from trace_store.disk.files import CREATE, WRITE
 from trace_store.journal.frames import (
     BEGIN,
     EVENT,
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from trace_store.files import Disk
+    from trace_store.base.oid import ObjectId
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
     from trace_store.journal.frames import Frame
-    from trace_store.layout import Layout
-    from trace_store.oid import ObjectId
 
 KEPT_JOURNALS = 64
 """Number of sealed journals that a seal leaves in place for followers."""

@@ -7,7 +7,7 @@ The model's address and key come from the user's environment and settings, never
 to the address that it belongs to, and no error, log or `repr` contains it. The modules here and httpx are loaded late.
 """
 
-from trace_store.lazy_import import names
+from trace_store.base.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

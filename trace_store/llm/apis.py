@@ -7,17 +7,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from typing import Any, NoReturn
 
 from trace_store import errors
-from trace_store.context.usage import normalise_usage
-from trace_store.llm.contract import DONE, LENGTH, Completion
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
-
-    from trace_store.context.usage import Usage
-    from trace_store.llm.contract import Prompt
+from trace_store.context.usage import Usage, normalise_usage
+from trace_store.llm.contract import DONE, LENGTH, Completion, Prompt
 
 ANTHROPIC_VERSION = "2023-06-01"
 ANTHROPIC_MAXIMUM_TOKENS = 8192

@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from trace_store import errors
+from trace_store.base.frozen import replace, value
 from trace_store.context.usage import Usage, normalise_usage
-from trace_store.frozen import replace, value
 from trace_store.objects import operations as ops
+from trace_store.objects.commit import Operation
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, TypeVar
-
-    from trace_store.objects.commit import Operation
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 USER, ASSISTANT = "user", "assistant"
 DONE, LENGTH = "done", "length"

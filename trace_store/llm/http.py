@@ -15,21 +15,20 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import Any, TypeVar
 
 from trace_store import errors
-from trace_store.frozen import field, value
-from trace_store.ident import Clock
+from trace_store.base.frozen import field, value
+from trace_store.base.ident import Clock
 from trace_store.llm.settings import Secret
+
+T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any, TypeVar
-
     import httpx
-
-    T = TypeVar("T")
 
 MAXIMUM_ANSWER_BYTES = 32 << 20
 CONNECT_SECONDS = 15

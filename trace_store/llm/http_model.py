@@ -6,13 +6,16 @@ A prompt may take several requests; the first answer counts. After a part of an 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from time import sleep
 
 from trace_store import errors
-from trace_store.frozen import replace
+from trace_store.base.frozen import replace
 from trace_store.llm.apis import REQUEST_FORMATS, failure_of, parsed
-from trace_store.llm.contract import check_text
+from trace_store.llm.contract import Cancellation, Completion, Prompt, check_text
 from trace_store.llm.http import (
     Connection,
+    HttpResponse,
     Peer,
     RequestConnections,
     Timing,
@@ -20,17 +23,11 @@ from trace_store.llm.http import (
     retry_after,
     with_retries,
 )
-from trace_store.llm.settings import masked
+from trace_store.llm.settings import ModelSettings, Secret, masked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import httpx
-
-    from trace_store.llm.contract import Cancellation, Completion, Prompt
-    from trace_store.llm.http import HttpResponse
-    from trace_store.llm.settings import ModelSettings, Secret
 
 MAXIMUM_ERROR_BYTES = 1 << 16
 _END = "[DONE]"
@@ -215,6 +212,4 @@ def _without_key(error: errors.ModelError, key: Secret) -> errors.ModelError:
 def _sleep(cancellation: Cancellation | None, timing: Timing) -> Callable[[float], None]:
     if cancellation is not None:
         return cancellation.wait
-    from time import sleep
-
     return sleep

@@ -15,18 +15,16 @@ able to read it. Changing a setting replaces its line only, so comments stay.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
 
 from trace_store import errors
-from trace_store.environment import Environment
-from trace_store.files import Disk, read_file, replace_file
-from trace_store.frozen import field, value
+from trace_store.base.environment import Environment
+from trace_store.base.frozen import field, value
+from trace_store.disk.files import Disk, read_file, replace_file
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    Kept = dict[str, "str | int | bool | Secret"]
+Kept = dict[str, "str | int | bool | Secret"]
 
 FILE_NAME = "model.toml"
 MAXIMUM_BYTES = 1 << 16
@@ -115,8 +113,10 @@ def read_settings_file(environment: Environment, *, disk: Disk | None = None) ->
 
 def set_setting(
     environment: Environment, key: str, value: str | None, *, disk: Disk | None = None
-) -> None:
+) -> bool:
     """Set one setting in the file, which is created if missing; None removes it.
+
+    Return False if it has that value already.
 
     Raises:
         InvalidInputError: the setting is unknown, or the value, which is not quoted, is not valid.
@@ -136,13 +136,15 @@ def set_setting(
         lines.append(f"{key} = {_format(KEYS[key](value))}")
     changed = "".join(f"{line}\n" for line in lines)
     before, after = _parse(text, path), _parse(changed, path)
-    before.pop(key, None)
-    now = after.pop(key, None)
+    had, now = before.pop(key, None), after.pop(key, None)
     if before != after or (now is None) != (value is None):
         raise errors.InvalidInputError(
             f"{path} spreads a setting over several lines; edit it by hand"
         )
+    if had == now:
+        return False
     replace_file(disk, path, changed.encode(), private=True)
+    return True
 
 
 def _text(disk: Disk, path: str) -> str:
@@ -187,8 +189,6 @@ def checked_url(text: str, name: str = "the model's address") -> str:
     Raises:
         InvalidInputError: it is not http or https, or has more than a host and a path.
     """
-    from urllib.parse import urlsplit
-
     wrong = ""
     try:
         parts = urlsplit(text)
@@ -371,8 +371,6 @@ def is_private(url: str) -> bool:
 
 
 def _host(url: str) -> str:
-    from urllib.parse import urlsplit
-
     return urlsplit(url).hostname or ""
 
 

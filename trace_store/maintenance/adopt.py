@@ -1,4 +1,4 @@
-"""Adoption of ref changes made by git or another tool: `trace adopt`.
+"""Adoption of ref changes made by git or another tool, for `Maintenance.adopt`.
 
 Invariant: no value is lost. The previous value of a ref is kept under `refs/trash/recovered/` if its commit exists
 and the new value does not contain it; with `keep_mine`, the other way round. Objects that the other tool removed
@@ -7,21 +7,19 @@ are rewritten if this process can still read them, else reported.
 
 from __future__ import annotations
 
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.frozen import value
-from trace_store.maintenance.seal import seal
+from trace_store.contracts.protocols import RefReader
 from trace_store.odb.packs import Packs
 from trace_store.odb.reachable import reachable
-from trace_store.refs.database import RefDatabase
-from trace_store.refs.rewind_guard import write_adopted
 from trace_store.store.recovery import Pasts, rescued
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.contracts import RefReader
-    from trace_store.oid import ObjectId
     from trace_store.refs.rewind_guard import Change
-    from trace_store.store.handle import Store
 
 
 @value
@@ -34,46 +32,16 @@ class AdoptReport:
         gone: (name, value) of each ref whose old value is missing and could not be kept.
     """
 
+    JSON = "changed:ref,before,now kept:ref,commit gone:ref,commit"
+
     changed: tuple[Change, ...] = ()
     kept: tuple[tuple[str, ObjectId], ...] = ()
     gone: tuple[tuple[str, ObjectId], ...] = ()
 
 
-def adopt(store: Store, *, keep_mine: bool = False, author: str = "unknown") -> AdoptReport:
-    """Accept the refs on disk as current; other open processes may do the same.
-
-    Args:
-        store: the repository whose refs were moved.
-        keep_mine: restore the values of this working copy or process, and keep the ones on disk aside.
-        author: author of reflog entries.
-
-    Raises:
-        LockedError: another process has held the maintenance lock for a minute.
-        StorageError: the disk refuses.
-    """
-    refs = store.refs
-    changed = _changed(store, refs)
-    kept: list[tuple[str, ObjectId]] = []
-    gone: list[tuple[str, ObjectId]] = []
-    for name, before, now in changed:
-        if before is None:
-            continue
-        objects = _removed_objects(store, before)
-        if objects is None:
-            gone.append((name, before))
-            continue
-        refs.known.pop(name, None)
-        edits = _edits(store, (name, before, now), objects, keep_mine=keep_mine, author=author)
-        kept += [(e.name, e.new) for e in edits if e.name != name and e.new is not None]
-    seal(store, fully=True)
-    if not keep_mine:
-        write_adopted(store.disk, store.layout, refs.iterate())
-        refs.known.clear()  # this process accepts the values on disk as well
-    return AdoptReport(tuple(changed), tuple(kept), tuple(gone))
-
-
-def _changed(store: Store, refs: RefDatabase) -> list[Change]:
+def changed_refs(store: Store) -> list[Change]:
     """Return the refs that another tool moved, in name order."""
+    refs = store.refs
     changes = {name: (name, before, now) for name, before, now in refs.moved_by_git()}
     for name, had in list(refs.known.items()):
         now = refs.read(name)
@@ -83,7 +51,7 @@ def _changed(store: Store, refs: RefDatabase) -> list[Change]:
     return [changes[name] for name in sorted(changes)]
 
 
-def _removed_objects(store: Store, commit: ObjectId) -> list[tuple[ObjectId, bytes]] | None:
+def removed_objects(store: Store, commit: ObjectId) -> list[tuple[ObjectId, bytes]] | None:
     """Return the objects reachable from a commit that are no longer on disk.
 
     None if unreadable.
@@ -120,16 +88,16 @@ class _OnDisk:
             return loose or self._packs.contains(oid) or self._store.journal.contains(oid)
 
 
-def _edits(
-    store: Store,
-    change: Change,
+def keep_values(
+    writer: Writer,
+    moved: Change,
     objects: list[tuple[ObjectId, bytes]],
     *,
     keep_mine: bool,
-    author: str,
 ) -> list[RefEdit]:
     """Keep the value that a ref would lose; return the edits."""
-    name, before, now = change
+    store = writer.store
+    name, before, now = moved
     edits: list[RefEdit] = []
 
     def build(view: RefReader) -> Transaction:
@@ -148,5 +116,5 @@ def _edits(
             )
         return Transaction(objects if edits else [], list(edits), "adopt")
 
-    store.transact(build, author=author)
+    store.transact(build, author=writer.author)  # the objects were stored before
     return edits

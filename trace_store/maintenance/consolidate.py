@@ -10,18 +10,18 @@ import errno
 import os
 
 from trace_store import errors
-from trace_store.files import read_file
-from trace_store.layout import PACK_SUFFIX
+from trace_store.disk.files import read_file
+from trace_store.disk.git import git_dir
+from trace_store.disk.layout import PACK_SUFFIX
 from trace_store.odb.pack import MAXIMUM_PACK_BYTES, NO_DESCRIPTORS, walk_objects
-from trace_store.refs.summary import git_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trace_store.files import Disk
-    from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
+    from trace_store.base.oid import ObjectId
+    from trace_store.disk.files import Disk
+    from trace_store.store.store import Store
 
 ALWAYS_CONSOLIDATE_BYTES = 32 * 1024
 """Packs with up to this much content are always consolidated: rewriting them is nearly free."""

@@ -9,24 +9,19 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Iterator
 
 from trace_store import errors
-from trace_store.file_systems import kind_of
-from trace_store.files import Disk, files_below, read_file
-from trace_store.frozen import value
-from trace_store.layout import ATTRIBUTES, IGNORED
+from trace_store.base.environment import Environment
+from trace_store.base.frozen import value
+from trace_store.contracts.ref_names import BRANCHES
+from trace_store.disk.file_systems import kind_of
+from trace_store.disk.files import Disk, files_below, read_file
+from trace_store.disk.git import common_dir, find_git, git_dir_of, settings_in_force
+from trace_store.disk.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.lost_found import AGE_MILLISECONDS
 from trace_store.objects.commit import read_commit
-from trace_store.ref_names import BRANCHES
-from trace_store.refs.summary import find_git, git_dir_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from trace_store.environment import Environment
-    from trace_store.store.handle import Store
-
+from trace_store.store.store import Store
 
 _MAXIMUM_READ_BYTES = 1 << 20
 _CONVERTING = ("filter", "ident", "text", "eol", "working-tree-encoding", "export-subst")
@@ -47,13 +42,21 @@ def core_pager(environment: Environment) -> str:
 class GitSettings:
     """Settings of the work tree with this `.git`; without one, the user's own."""
 
-    __slots__ = ("_disk", "_environment", "_git", "_top")
+    __slots__ = ("_core", "_disk", "_environment", "_shared", "_top")
 
     def __init__(self, disk: Disk, git: str, environment: Environment) -> None:
         self._disk = disk
         self._top = os.path.dirname(git)
-        self._git = _shared_directory(disk, git) if git else ""
         self._environment = environment
+        self._shared, self._core = git, dict[str, str]()
+        try:
+            own = git_dir_of(disk, git) if git else ""
+            self._shared = common_dir(disk, own) if git else ""
+            for section, key, given in settings_in_force(environment, own, disk):
+                if section == "core":
+                    self._core[key] = given
+        except errors.StorageError:
+            return  # the rest can still be checked
 
     def converts_line_ends(self) -> bool:
         """Return True if `core.autocrlf` converts line ends; later files take precedence."""
@@ -61,16 +64,7 @@ class GitSettings:
 
     def core(self, wanted: str) -> str:
         """Return the value of a `core.` setting, or ""."""
-        value = ""
-        for path in self._files("config"):
-            section = ""
-            for line in self._lines(path):
-                if line.startswith("["):
-                    section = line.strip("[] ").lower()
-                key, _, given = line.partition("=")
-                if section == "core" and key.strip().lower() == wanted:
-                    value = given.strip().strip('"')
-        return value
+        return self._core.get(wanted, "")
 
     def filters(self, root: str) -> list[tuple[str, str]]:
         """Return (file, line) of attributes that let git convert the repository's files.
@@ -86,9 +80,9 @@ class GitSettings:
             os.path.join(root, n, ".gitattributes") for n in ("refs", "objects", "objects/pack")
         ]
         above = self._between(os.path.dirname(root), ".gitattributes")
-        places = [(path, top) for path in self._files("attributes")]
+        places = [(self._own("attributes"), top)]
         places += [(path, os.path.dirname(path)) for path in (*above, own, *inner)]
-        places.append((os.path.join(self._git, "info", "attributes"), top))
+        places.append((self._info("attributes"), top))
         lines = [
             (path, folder, line, line.split())
             for path, folder in places
@@ -116,8 +110,8 @@ class GitSettings:
 
         Patterns for its content do not matter: its own `.gitignore` takes precedence.
         """
-        places = [(path, self._top) for path in self._files("ignore")]
-        places.append((os.path.join(self._git, "info", "exclude"), self._top))
+        places = [(self._own("ignore"), self._top)]
+        places.append((self._info("exclude"), self._top))
         above = self._between(os.path.dirname(root), ".gitignore")
         places += [(path, os.path.dirname(path)) for path in above]
         patterns: list[tuple[str, str]] = []
@@ -127,13 +121,13 @@ class GitSettings:
                     patterns = [] if line.startswith("!") else [*patterns, (path, line)]
         return patterns
 
-    def _files(self, name: str) -> list[str]:
-        """Return git's settings files of this name, the last with precedence."""
-        own = [os.path.join(self._environment.config_dir, "git", name)]
-        if name == "config":
-            own += [os.path.join(self._environment.home, ".gitconfig")]
-            own += [os.path.join(self._git, "config")] if self._git else []
-        return own
+    def _own(self, name: str) -> str:
+        """Return a file of the user's own settings of git."""
+        return os.path.join(self._environment.config_dir, "git", name)
+
+    def _info(self, name: str) -> str:
+        """Return a file in git's `info` folder, which linked work trees share."""
+        return os.path.join(self._shared, "info", name)
 
     def _between(self, folder: str, name: str) -> list[str]:
         """Return the files of this name from the top of the work tree down to a folder."""
@@ -152,16 +146,6 @@ class GitSettings:
             text = line.strip()
             if text and text[0] not in "#;":
                 yield text
-
-
-def _shared_directory(disk: Disk, git: str) -> str:
-    """Return the directory with the settings of a work tree; linked work trees share the main one's."""
-    try:
-        own = git_dir_of(disk, git)
-        shared = read_file(disk, os.path.join(own, "commondir"), limit=_MAXIMUM_READ_BYTES) or b""
-    except errors.StorageError:
-        return git
-    return os.path.join(own, os.fsdecode(shared.strip(b"\r\n")))
 
 
 def _matches(pattern: str, file: str, folder: str) -> bool:
@@ -202,18 +186,19 @@ class Diagnosis:
 
 
 def diagnose(store: Store, environment: Environment) -> list[Diagnosis]:
-    """Return the problems of a repository's environment.
-
-    Args:
-        store: a repository on disk.
-        environment: locates the user's git settings.
-
-    Raises:
-        InvalidInputError: the repository is in memory.
-    """
+    """Return the problems of a repository's environment, as `Maintenance.doctor` describes it."""
     store.check_local()
     problems: list[Diagnosis] = []
-    for check in (_file_system, _permissions, _clock, _git, _free_space, _leftovers):
+    for check in (
+        _file_system,
+        _permissions,
+        _clock,
+        _git,
+        _missing,
+        _free_space,
+        _leftovers,
+        _unlinked,
+    ):
         try:
             problems += check(store)
         except (errors.TraceError, OSError) as error:
@@ -224,23 +209,6 @@ def diagnose(store: Store, environment: Environment) -> list[Diagnosis]:
     problems += _git_settings(store, environment)
     problems += _versions()
     return problems
-
-
-def facts(store: Store) -> dict[str, str]:
-    """Return the versions and platform facts for a bug report; raises as `diagnose`."""
-    store.check_local()
-    import msgpack
-
-    packer = getattr(msgpack, "Packer", None)
-    kind = kind_of(store.layout.root)
-    return {
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "platform": sys.platform,
-        "file_system": kind.name,
-        "msgpack": f"{'.'.join(map(str, msgpack.version))} ({'C' if _is_compiled(packer) else 'Python'})",
-        "blake3": str(getattr(sys.modules.get("blake3"), "__version__", "unknown")),
-        "zstd": "built in" if sys.version_info >= (3, 14) else "backports",
-    }
 
 
 def _file_system(store: Store) -> Iterator[Diagnosis]:
@@ -309,6 +277,20 @@ def _git(store: Store) -> Iterator[Diagnosis]:
             yield Diagnosis("git-file", name, detail, advice)
 
 
+def _missing(store: Store) -> Iterator[Diagnosis]:
+    absent = [name for name, tip in store.refs.iterate() if not store.objects.contains(tip)]
+    if absent:
+        detail = f"the newest commits of {len(absent)} refs are missing"
+    elif store.disk.exists(store.layout.missing_file):
+        detail = "objects that refs need are missing here and in git's objects"
+    else:
+        return
+    advice = (
+        "`trace fsck` names them; `git fetch --unshallow`, or `trace fsck --repair --from CLONE`"
+    )
+    yield Diagnosis("objects-missing", absent[0] if absent else "objects", detail, advice)
+
+
 def _git_settings(store: Store, environment: Environment) -> Iterator[Diagnosis]:
     git = find_git(store.disk, store.layout.root)
     if git is None:
@@ -374,10 +356,27 @@ def _leftovers(store: Store) -> Iterator[Diagnosis]:
         )
 
 
+def _unlinked(store: Store) -> Iterator[Diagnosis]:
+    data = read_file(store.disk, store.layout.unlinked_file, limit=_MAXIMUM_READ_BYTES)
+    if data:
+        import json  # only here
+
+        try:
+            rows = json.loads(data)
+            commit = str(rows[-1][0])[:12]
+        except (ValueError, LookupError, TypeError):
+            return  # the next commit writes it again
+        detail = (
+            f"{len(rows)} commits of the code belong to no trajectory, since several were active"
+        )
+        advice = "`trace trajectory link COMMIT --trajectory ID` links one; set TRACE_AGENT or TRACE_TRAJECTORY"
+        yield Diagnosis("unlinked-commits", commit, detail, advice)
+
+
 def _versions() -> Iterator[Diagnosis]:
     import msgpack
 
-    if not _is_compiled(getattr(msgpack, "Packer", None)):
+    if not is_compiled(getattr(msgpack, "Packer", None)):
         detail = "its compiled extension is missing, which makes it about ten times slower"
         yield Diagnosis(
             "msgpack-slow", "msgpack", detail, "`pip install --force-reinstall msgpack`"
@@ -387,7 +386,8 @@ def _versions() -> Iterator[Diagnosis]:
         yield Diagnosis("module-missing", "re2", detail, "reinstall Trace with its dependencies")
 
 
-def _is_compiled(kind: object) -> bool:
+def is_compiled(kind: object) -> bool:
+    """Return True if a class of msgpack is not the slow one in Python."""
     return not str(getattr(kind, "__module__", "")).endswith("fallback")
 
 

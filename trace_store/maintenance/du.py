@@ -9,20 +9,18 @@ from __future__ import annotations
 from _collections_abc import Mapping  # avoids loading collections.abc
 
 from trace_store import errors
-from trace_store.frozen import fields, value
+from trace_store.base.frozen import fields, value
+from trace_store.base.oid import ObjectId
+from trace_store.contracts.ref_names import BRANCHES, FILES, SESSIONS
 from trace_store.objects.codec import BLOB, decode, is_plain_blob, kind_of, links_within
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack import walk_objects
-from trace_store.oid import ObjectId
-from trace_store.ref_names import BRANCHES, FILES
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.segments import file_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-SESSIONS = BRANCHES + "sessions/"
 
 
 @value
@@ -34,6 +32,8 @@ class Amount:
         bytes: canonical bytes before compression.
         disk: bytes on disk.
     """
+
+    JSON = "disk_bytes=disk"
 
     objects: int = 0
     bytes: int = 0
@@ -77,6 +77,8 @@ class StoreUsage:
         files, file_bytes: source files of all sessions, original size.
         repeated: bytes saved by sharing objects between sessions.
     """
+
+    JSON = "disk_bytes=disk repeated_bytes=repeated"
 
     total: Amount
     disk: int
@@ -132,11 +134,7 @@ class _Group:
 
 
 def measure(store: Store) -> StoreUsage:
-    """Return the disk usage of a store; damaged objects are skipped.
-
-    Raises:
-        StorageError: the disk refuses.
-    """
+    """Return the disk usage of a store."""
     objects = dict(_objects(store))
     branches, sessions, others = _groups(store)
     shares = _shares((*branches, *sessions, *others), objects)

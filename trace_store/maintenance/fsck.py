@@ -9,13 +9,24 @@ file is harmless if its object is unreachable or has another sound copy. Any oth
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
-from trace_store import commit_table, context, errors, maintenance, odb
+from trace_store import errors, maintenance
+from trace_store.base.oid import ObjectId, is_full_id
+from trace_store.commit_table.table import CommitTable
+from trace_store.context import snapshots
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import Fold, apply_commits, commits_since
-from trace_store.files import files_below, read_file
-from trace_store.layout import ATTRIBUTES, IGNORED, INDEX_SUFFIX, MAXIMUM_OBJECT_BYTES, PACK_SUFFIX
+from trace_store.contracts.ref_names import BRANCHES, joins_by_merge, joins_by_time
+from trace_store.disk.files import files_below, read_file
+from trace_store.disk.layout import (
+    ATTRIBUTES,
+    IGNORED,
+    INDEX_SUFFIX,
+    MAXIMUM_OBJECT_BYTES,
+    PACK_SUFFIX,
+)
 from trace_store.maintenance.fsck_objects import (
     ERROR,
     INFO,
@@ -25,6 +36,7 @@ from trace_store.maintenance.fsck_objects import (
     check_journals,
 )
 from trace_store.maintenance.pack_proofs import prove
+from trace_store.maintenance.reachability import UNREADABLE, find_roots
 from trace_store.objects.codec import is_content
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.odb import compression
@@ -33,16 +45,12 @@ from trace_store.odb.loose import COMPRESSED, HEAD_BYTES, RAW
 from trace_store.odb.pack import Pack, walk_objects
 from trace_store.odb.pack_index import PackIndex
 from trace_store.odb.packs import pack_names
-from trace_store.oid import ObjectId, is_full_id
-from trace_store.ref_names import BRANCHES
+from trace_store.odb.tombstones import find_purged_texts
+from trace_store.odb.verify import is_truncated
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.reflog import count_zero_bytes, examine_log
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from trace_store.store.handle import Store
+from trace_store.store.recovery import left_out
+from trace_store.store.store import Store
 
 _MAXIMUM_READ_BYTES = 1 << 20
 _HEAD_BYTES = 4096
@@ -69,10 +77,14 @@ def check_refs(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
                 yield Finding("ref-incomplete", WARNING, name, f"missing object {tip}")
             elif name.startswith(BRANCHES) and not objects.is_commit(tip):
                 yield Finding("ref-not-commit", ERROR, name, f"object {tip} is not a commit")
-        if len(tips) > 1 and name.startswith(BRANCHES):
+        if len(tips) > 1 and joins_by_merge(name):
             yield Finding("ref-diverged", INFO, name, f"it has {len(tips)} tips")
-        elif len(tips) > 1:
+        elif len(tips) > 1 and not joins_by_time(name):
             yield Finding("ref-conflict", WARNING, name, f"it has {len(tips)} values")
+
+    for name, count in left_out(store.refs).items():
+        detail = f"{count} commits that its branch does not have; `trace merge {name}` adds them"
+        yield Finding("ref-recovered", INFO, name, detail)
 
 
 def roots(store: Store) -> list[ObjectId]:
@@ -153,7 +165,7 @@ def check_table(store: Store) -> Iterator[Finding]:
     if not store.disk.exists(store.layout.commit_table_file):
         return
     path = store.layout.commit_table_file
-    table = commit_table.table.CommitTable(store.disk, path, store.config.store_id, store.objects)
+    table = CommitTable(store.disk, path, store.config.store_id, store.objects)
     try:
         rows = table.load()
         known = [] if rows is None else list(rows.numbers())
@@ -201,12 +213,12 @@ def check_folds(store: Store) -> Iterator[Finding]:
         oid = bytes.fromhex(tip)
         try:
             data = read_file(store.disk, os.path.join(store.layout.folds_dir, name)) or b""
-            context.snapshots.unpack(oid, data)
+            snapshots.unpack(oid, data)
             line, at = commits_since(oid, read, known.__contains__)
             known[oid] = apply_commits(Fold() if at is None else known[at].copy(), line)
         except errors.TraceError:
             continue  # unused, or its history is incomplete
-        if context.snapshots.pack(oid, known[oid]) != data:
+        if snapshots.pack(oid, known[oid]) != data:
             detail = "the fold snapshot differs from the history; it can be deleted"
             yield Finding("kept-fold-differs", WARNING, f"cache/folds/{name}", detail)
 
@@ -410,7 +422,7 @@ def _check_purged(
     if database.purged_texts:
         for purged in objects.present - database.purged:
             data = database.read(purged)
-            if is_content(data) and odb.tombstones.find_purged_texts(
+            if is_content(data) and find_purged_texts(
                 {ObjectId(purged): data}, database.purged_texts
             ):
                 detail = "it contains purged text and came with a pack from elsewhere"
@@ -446,10 +458,10 @@ def _damaged_loose(
 def _reachable(store: Store, objects: ObjectChecks) -> set[bytes] | None:
     """Return everything reachable, or None if that is unknown."""
     try:
-        roots = maintenance.reachability.find_roots(store)
+        roots = find_roots(store)
     except errors.TraceError:
         return None
-    if any(obstacle.reason == maintenance.reachability.UNREADABLE for obstacle in roots.obstacles):
+    if any(obstacle.reason == UNREADABLE for obstacle in roots.obstacles):
         return None
     named: set[bytes] = {*roots.named, *roots.logged()}
     return named | objects.reachable(named)
@@ -474,4 +486,4 @@ def _is_truncated(data: bytes) -> bool:
         return True
     if data[:1] == bytes((COMPRESSED,)):
         return len(data) < HEAD_BYTES or compression.is_truncated(data[HEAD_BYTES:])
-    return data[:1] == bytes((RAW,)) and odb.verify.is_truncated(data[1:])
+    return data[:1] == bytes((RAW,)) and is_truncated(data[1:])

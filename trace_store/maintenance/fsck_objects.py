@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from trace_store import errors, journal, maintenance
-from trace_store.files import MAXIMUM_READ_BYTES, files_below, read_file
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, hash_object
+from trace_store.disk.files import MAXIMUM_READ_BYTES, files_below, read_file
 from trace_store.journal.file import FAILED, JournalFile, open_journal
 from trace_store.journal.frames import END
 from trace_store.journal.snapshot import RefMoves, journal_numbers
@@ -21,7 +22,6 @@ from trace_store.objects.codec import (
     links,
 )
 from trace_store.objects.commit import Commit, Tag
-from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from trace_store.journal.frames import Frame
     from trace_store.journal.journal import Journal
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
     Walk = Callable[[], Iterable[tuple[bytes, bytes]]]
 

@@ -9,35 +9,28 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable, Container, Mapping
+from typing import TypeAlias
 
-from trace_store import commit_table, errors
+from trace_store import errors
+from trace_store.base.frozen import replace, value
+from trace_store.base.oid import OID_BYTES, ObjectId, digest
+from trace_store.commit_table.table import CommitTable
+from trace_store.contracts.ref_names import TRASH
+from trace_store.disk.files import APPEND, Disk, files_below, read_file, replace_file, write_all
 from trace_store.errors import StorageError
-from trace_store.files import APPEND, files_below, read_file, replace_file, write_all
-from trace_store.frozen import replace, value
 from trace_store.maintenance.consolidate import file_size, git_index, is_tracked
 from trace_store.maintenance.lock import brief_lock
 from trace_store.maintenance.lost_found import sweep
-from trace_store.maintenance.reachability import ReachableSet, find_roots
+from trace_store.maintenance.reachability import ReachableSet, Roots, find_roots
 from trace_store.maintenance.repack import RewriteReport, pack, packs_holding, write_packs_without
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import forget_committed, forget_copies
-from trace_store.oid import OID_BYTES, ObjectId, digest
-from trace_store.ref_names import TRASH
-from trace_store.refs.reflog import encode_entry
+from trace_store.odb.quarantine import QuarantineBatch
+from trace_store.refs.reflog import ReflogEntry, encode_entry
+from trace_store.store.store import Store
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
-    from typing import TypeAlias
-
-    from trace_store.files import Disk
-    from trace_store.maintenance.reachability import Roots
-    from trace_store.odb.quarantine import QuarantineBatch
-    from trace_store.oid import ObjectId
-    from trace_store.refs.reflog import ReflogEntry
-    from trace_store.store.handle import Store
-
-    Progress: TypeAlias = Callable[[str, int, int], None]
+Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 _EXPIRED = "gone-"
@@ -352,52 +345,7 @@ class GcReport:
     swept: int = 0
 
 
-def gc(
-    store: Store,
-    *,
-    grace_days: float = GRACE_DAYS,
-    reflog_days: int | None = None,
-    dry_run: bool = False,
-    progress: Progress | None = None,
-) -> GcReport:
-    """Seal, repack, quarantine unreachable loose objects and expire old data.
-
-    Packed objects stay, and so do packs in the user's git index.
-
-    Args:
-        store: the repository.
-        grace_days: how long objects must have been unreachable, and then stay in quarantine.
-        reflog_days: age at which reflog entries expire; None is 90, or 30 for unreachable commits.
-        dry_run: only report what would be done.
-        progress: receives step, steps done and total.
-
-    Raises:
-        StateError: a root is unreadable or its commit is missing; nothing is changed.
-        FormatError: an object is damaged, so reachability is unknown; nothing is changed.
-        LockedError: another process has held the maintenance lock for a minute.
-        StorageError: the disk refuses; nothing is lost, and gc can be repeated.
-    """
-    days = REFLOG_DAYS if reflog_days is None else (reflog_days, reflog_days)
-    return _Collector(store, grace_days, dry_run, progress).gc(days)
-
-
-def prune(
-    store: Store,
-    *,
-    grace_days: float = GRACE_DAYS,
-    dry_run: bool = False,
-    progress: Progress | None = None,
-) -> GcReport:
-    """Quarantine unreachable objects, packed or not.
-
-    Arguments, result and errors as `gc`.
-
-    Their packs are rewritten, even if they are in the user's git index.
-    """
-    return _Collector(store, grace_days, dry_run, progress).prune()
-
-
-class _Collector:
+class Collector:
     """One run of gc or prune."""
 
     def __init__(
@@ -409,9 +357,10 @@ class _Collector:
         self._dry_run = dry_run
         self._progress = progress or _no_progress
 
-    def gc(self, reflog_days: tuple[int, int]) -> GcReport:
+    def gc(self, reflog_days: int | None) -> GcReport:
+        """Quarantine loose objects, expire reflogs, and repack; `Maintenance.gc` describes it."""
         store = self._store
-        scan = self._scan(reflog_days)
+        scan = self._scan(REFLOG_DAYS if reflog_days is None else (reflog_days, reflog_days))
         doomed = scan.doomed & scan.loose.keys()
         before = store.clock.now() - self._grace_ms
         if self._dry_run:
@@ -451,6 +400,7 @@ class _Collector:
         )
 
     def prune(self) -> GcReport:
+        """Quarantine loose and packed objects; `Maintenance.prune` describes it."""
         store = self._store
         scan = self._scan(None)
         names = packs_holding(store, scan.doomed)
@@ -529,9 +479,7 @@ class _Collector:
         removed = loose.union(*(self._ids(name) & scan.doomed for name in packs))
         # First the table: a row without a commit would look like a lost journal.
         path = store.layout.commit_table_file
-        table = commit_table.table.CommitTable(
-            store.disk, path, store.config.store_id, store.objects
-        )
+        table = CommitTable(store.disk, path, store.config.store_id, store.objects)
         table.forget(removed)
         taking = quarantine.take(store.clock.now(), packs, sorted(loose))
         forget_copies(store, packs)

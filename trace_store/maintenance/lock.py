@@ -16,13 +16,13 @@ import sys
 from time import monotonic, sleep
 
 from trace_store import errors, maintenance
-from trace_store.files import APPEND, CREATE, failure
+from trace_store.disk.files import APPEND, CREATE, failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 WAIT_SECONDS = 60.0
 POLL_SECONDS = 0.01

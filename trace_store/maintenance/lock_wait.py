@@ -8,15 +8,15 @@ from __future__ import annotations
 import sys
 from time import monotonic, sleep
 
-from trace_store import errors, lock_owner
-from trace_store.file_systems import kind_of
-from trace_store.maintenance import lock
+from trace_store import errors
+from trace_store.disk.file_systems import kind_of
+from trace_store.maintenance import lock, lock_owner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.contracts import LockWaiter
-    from trace_store.files import Disk
-    from trace_store.store.handle import Store
+    from trace_store.contracts.protocols import LockWaiter
+    from trace_store.disk.files import Disk
+    from trace_store.store.store import Store
 
 
 LONGEST_PAUSE_SECONDS = 0.02
@@ -92,6 +92,13 @@ def warn_of_unsealed(error: Exception) -> None:
     import logging
 
     logging.getLogger(LOGGER).warning("not sealed: %s", _escape(error))
+
+
+def log_restored(count: int) -> None:
+    """Log that objects came back which git had removed."""
+    import logging
+
+    logging.getLogger(LOGGER).warning("restored %d objects that git had removed", count)
 
 
 def _escape(value: object) -> str:

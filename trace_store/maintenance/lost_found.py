@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import WRITE, read_file, replace_file
-from trace_store.oid import digest
+from trace_store.base.oid import digest
+from trace_store.disk.files import WRITE, read_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 
 _HASH_CHARACTERS = 8

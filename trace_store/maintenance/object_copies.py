@@ -1,33 +1,31 @@
 """Redundant copies of objects, wherever their bytes may still be.
 
 Besides the regular places, copies may be in sealed journals not yet removed, journal data after damage, damaged or
-misnamed files, second copies of packs, `lost-found/`, `quarantine/`, and another repository. Invariant: only the
-hash decides what a copy is.
+misnamed files, second copies of packs, `lost-found/`, `quarantine/`, another repository, and git's own objects.
+Invariant: only the hash decides what a copy is.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
-from trace_store import errors, journal
-from trace_store.files import files_below, read_file
-from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
+from trace_store import errors
+from trace_store.base.oid import ObjectId, hash_object
+from trace_store.disk.files import files_below, read_file
+from trace_store.disk.git import ask_git, find_git, read_git
+from trace_store.disk.layout import INDEX_SUFFIX, PACK_SUFFIX
+from trace_store.journal.recovery import frame_starts, objects_at, transactions_in
 from trace_store.odb.loose import content_of
 from trace_store.odb.pack import MAGIC
 from trace_store.odb.quarantine import recover_objects
-from trace_store.oid import ObjectId, hash_object
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 
 class ObjectCopies:
     """Finder of objects that a repository has lost."""
 
-    __slots__ = ("_last", "_other", "_places", "_purged", "_store")
+    __slots__ = ("_git", "_last", "_other", "_places", "_purged", "_store")
 
     def __init__(self, store: Store, other: Store | None = None) -> None:
         """Search a repository on disk, and optionally another one."""
@@ -36,6 +34,7 @@ class ObjectCopies:
         self._purged: frozenset[bytes] = getattr(store.objects, "purged", frozenset())
         self._places: dict[ObjectId, str] | None = None
         self._last: tuple[str, dict[ObjectId, bytes]] = ("", {})
+        self._git = GitObjects(store)
 
     def find(self, oid: ObjectId) -> bytes | None:
         """Return an object's verified bytes from any place, or None."""
@@ -51,7 +50,7 @@ class ObjectCopies:
             self._places = {oid_: path for path in self._files() for oid_, _ in self._objects(path)}
         path = self._places.get(oid)
         if path is None:
-            return None
+            return self._git.find(oid)
         if self._last[0] != path:
             self._last = path, dict(self._objects(path))
         return self._last[1].get(oid)
@@ -104,6 +103,63 @@ class ObjectCopies:
             yield from objects_in(data, index)
 
 
+class GitObjects:
+    """Finder of objects in packs and loose files that some git commit has: of any branch, tag, remote, stash or reflog.
+
+    Files are read newest first, and only as far as needed.
+    """
+
+    __slots__ = ("_last", "_places", "_rest", "_store")
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._places: dict[ObjectId, str] = {}
+        """For each object seen so far, git's id of a file with it."""
+        self._last: tuple[str, dict[ObjectId, bytes]] = ("", {})
+        self._rest: Iterator[str] | None = None
+
+    def find(self, oid: ObjectId) -> bytes | None:
+        """Return an object's verified bytes, or None."""
+        if oid not in self._places:
+            if self._rest is None:
+                self._rest = iter(self._files())
+            for name in self._rest:
+                for each in self._read(name):
+                    self._places.setdefault(each, name)
+                if oid in self._places:
+                    break
+        name = self._places.get(oid, "")
+        return self._read(name).get(oid) if name else None
+
+    def _read(self, name: str) -> dict[ObjectId, bytes]:
+        if self._last[0] != name:
+            data = read_git(os.path.dirname(self._store.layout.root), "cat-file", "blob", name)
+            self._last = name, dict(objects_in(data or b""))
+        return self._last[1]
+
+    def _files(self) -> list[str]:
+        """Return git's ids of the files with objects that are not in the work tree, the newest first."""
+        root = self._store.layout.root
+        if find_git(self._store.disk, root) is None:
+            return []
+        folder, own = os.path.split(root)
+        log = ("log", "--all", "--reflog", "-m", "--format=", "--raw", "--no-abbrev", "-z")
+        output = ask_git(
+            folder,
+            *(*log, "--no-renames", "--diff-filter=A", "--no-show-signature"),
+            *("--", f":(literal){own}/objects"),
+        )
+        # Each entry is ":modes, two ids and A", then the path.
+        fields = iter((output or "").split("\0"))
+        found: dict[str, None] = {}
+        for entry, path in zip(fields, fields, strict=False):
+            name = os.path.basename(path)
+            pack = self._store.layout.pack_file(name.removesuffix(PACK_SUFFIX))
+            if not (name.endswith(PACK_SUFFIX) and self._store.disk.exists(pack)):
+                found[entry.split()[3]] = None
+        return list(found)
+
+
 def line_end_variants(data: bytes) -> list[bytes]:
     """Return file bytes, also with converted line ends undone."""
     return [data, data.replace(b"\r\n", b"\n")] if b"\r\n" in data else [data]
@@ -143,10 +199,10 @@ def confirmed_in_journal(data: bytes) -> Iterator[tuple[ObjectId, bytes]]:
 def _objects_with_names(data: bytes) -> Iterator[tuple[ObjectId, ObjectId, bytes]]:
     """Yield (id in the journal, id of the bytes, bytes)."""
     end = 0
-    for frame in [*journal.recovery.transactions_in(data), None]:
+    for frame in [*transactions_in(data), None]:
         start = len(data) if frame is None else frame.start
-        for at in journal.recovery.frame_starts(data, end, start):
-            for oid, content in journal.recovery.objects_at(data[:start], at):
+        for at in frame_starts(data, end, start):
+            for oid, content in objects_at(data[:start], at):
                 yield oid, hash_object(content), content
         if frame is not None:
             for oid, offset, size in frame.objects:

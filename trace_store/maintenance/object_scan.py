@@ -10,28 +10,26 @@ messages and the refs that reach it.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from trace_store import errors
-from trace_store.files import files_below, read_file
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.disk.files import Disk, files_below, read_file
 from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
 from trace_store.objects.codec import BLOB, COMMIT, blob_content, kind_of, links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
 from trace_store.odb.reachable import reachable_ids
-from trace_store.oid import ObjectId
+from trace_store.store.store import Store
 
 MAXIMUM_FILE_BYTES = 64 << 20
 """A larger file is reported, not scanned."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from trace_store.files import Disk
-    from trace_store.objects.address import Address
     from trace_store.secrets.engine import SecretFinding
-    from trace_store.store.handle import Store
 
     Find = Callable[[bytes], Iterable[SecretFinding]]
 
@@ -46,6 +44,8 @@ class ContentHolder:
             linked otherwise, such as by a raw record.
         refs: sorted full names of refs that reach it.
     """
+
+    JSON = "addresses=messages"
 
     commit: ObjectId
     messages: tuple[Address, ...]
@@ -62,6 +62,8 @@ class SentContext:
         provider, model: as reported, or "".
         sent: hash of the bytes sent, or "".
     """
+
+    JSON = "provider? model? sent?"
 
     report: ObjectId
     commit: ObjectId
@@ -259,6 +261,8 @@ class StoredSecret:
         refs: sorted full names of refs that reach one of these commits.
     """
 
+    JSON = "object=oid"
+
     rule: str
     id: str
     oid: ObjectId
@@ -317,7 +321,7 @@ class SecretScan:
 
 
 def scan_files(disk: Disk, path: str, find: Find) -> FileScan:
-    """Scan a file, or all files below a folder, for secrets; links are not followed, and large files are left out."""
+    """Scan files for secrets that `find` finds in bytes."""
     found: list[FileSecret] = []
     unreadable: list[errors.StorageError] = []
     count = 0
@@ -342,14 +346,7 @@ def scan_stored(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> SecretScan:
-    """Scan stored objects for secrets.
-
-    Args:
-        store: the repository.
-        find: function that finds the secrets in a byte string, such as `Scanner.find_bytes`.
-        start: scan only what this object reaches; default: everything, quarantine included.
-        progress: receives the number of objects scanned.
-    """
+    """Scan what an object reaches, or else everything and the quarantine, for secrets that `find` finds in bytes."""
     scan = ObjectScan()
     within = None if start is None else reachable_ids(store.objects.read, [start])
     hits: dict[ObjectId, dict[tuple[str, str], str]] = {}

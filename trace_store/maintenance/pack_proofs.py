@@ -14,33 +14,30 @@ import contextlib
 import os
 import struct
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import TypeAlias
 
 from trace_store import errors
-from trace_store.files import Disk, read_file
-from trace_store.layout import Layout
+from trace_store.base.oid import OID_BYTES, ObjectId
+from trace_store.disk.files import Disk, read_file
+from trace_store.disk.layout import Layout
 from trace_store.maintenance.fsck_objects import ObjectChecks
 from trace_store.objects.codec import plain_blob_head
 from trace_store.odb.compression import processor_count
 from trace_store.odb.delta_links import may_name_others
 from trace_store.odb.index_scan import has_valid_entries, walk_by_index
-from trace_store.odb.pack import DICTIONARY, Pack
+from trace_store.odb.pack import DICTIONARY, FramePlace, Pack
 from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES, PackIndex
-from trace_store.oid import OID_BYTES, ObjectId
+
+Run: TypeAlias = tuple[str, int, int]
+"""Frames of a pack: pack name, first frame, and end frame (exclusive)."""
+RunProof: TypeAlias = tuple[bytes, bytes]
+"""Proof of a run: concatenated ids of its commits, and of links that may lead outside the pack."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from concurrent.futures import Future, ThreadPoolExecutor
-    from typing import TypeAlias
-
-    from trace_store.odb.pack import FramePlace
-
-    Run: TypeAlias = tuple[str, int, int]
-    """Frames of a pack: pack name, first frame, and end frame (exclusive)."""
-    RunProof: TypeAlias = tuple[bytes, bytes]
-    """Proof of a run: concatenated ids of its commits, and of links that may lead outside the pack."""
-
 
 RUN_BYTES = 16 * 1024 * 1024
 """Maximum content of a run. A dictionary starts a new run, so that each run reads one."""

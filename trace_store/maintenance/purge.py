@@ -13,14 +13,21 @@ in the old one.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
-from trace_store import errors, lock_owner
+from trace_store import errors
+from trace_store.base.frozen import value
+from trace_store.base.oid import OID_BYTES, ObjectId, hash_object
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.files import files_below, make_durable_directory, read_file, replace_file
-from trace_store.frozen import replace, value
+from trace_store.contracts.ref_names import FILES
+from trace_store.disk.files import files_below, make_durable_directory, read_file, replace_file
+from trace_store.disk.git import find_git
 from trace_store.journal.published import stamp_of
+from trace_store.maintenance import lock_owner
 from trace_store.maintenance.consolidate import remove_if_possible
 from trace_store.maintenance.lock import operation_lock
 from trace_store.maintenance.object_scan import Holders, ObjectScan
@@ -46,6 +53,7 @@ from trace_store.objects.operations import carried_operations
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack import walk_objects
 from trace_store.odb.pack_writer import PackWriter
+from trace_store.odb.quarantine import QuarantineBatch
 from trace_store.odb.reachable import reachable
 from trace_store.odb.tombstones import (
     MAXIMUM_FORMS,
@@ -55,17 +63,8 @@ from trace_store.odb.tombstones import (
     check_reason,
     find_text,
 )
-from trace_store.oid import OID_BYTES, ObjectId, hash_object
-from trace_store.ref_names import FILES
-from trace_store.refs.summary import find_git
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-    from typing import Any
-
-    from trace_store.odb.quarantine import QuarantineBatch
-    from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 REMOVED = b"[purged]"
 """Replaces the text in reflogs."""
@@ -109,7 +108,9 @@ class Eraser:
         """Process all files once."""
         store = self._store
         # The search indexes and the proposals hold words of messages; the next search rebuilds the indexes.
-        indexes = store.layout.search_files() + store.layout.search_files("trajectories")
+        indexes = [
+            path for of in ("", "trajectories", "states") for path in store.layout.search_files(of)
+        ]
         for path in (*indexes, store.layout.proposed_file):
             self.files += store.disk.remove(path)
         self._remove_journals()
@@ -266,6 +267,12 @@ class PurgePlan:
         contents: contents of all objects to purge; copies inside other objects may remain.
     """
 
+    JSON = (
+        "objects=listing:object,size,guessable commits=holders.commits refs=holders.refs "
+        "contexts=holders.contexts packs=packed -sizes -guessable -common -unreadable "
+        "-reappeared -texts -named -contents"
+    )
+
     objects: tuple[ObjectId, ...]
     sizes: dict[ObjectId, int]
     guessable: tuple[ObjectId, ...]
@@ -280,6 +287,12 @@ class PurgePlan:
     texts: Needles
     named: Needles
     contents: Needles
+
+    @property
+    def listing(self) -> list[tuple[ObjectId, int | None, bool]]:
+        """The objects with their sizes (None for chunks), and whether their content can be guessed."""
+        guessable = set(self.guessable)
+        return [(oid, self.sizes.get(oid), oid in guessable) for oid in self.objects]
 
     def check_common(self) -> None:
         """Raise if content named by id is so short that other messages will contain it.
@@ -312,7 +325,13 @@ class PurgeReport:
         left: files that still hold the bytes, with the reason.
         git_folder: path of `.trace` in the git work tree around it, whose history may have copies; "" without git.
         absence: result of the verification, if requested.
+        reworded: messages that got a wording without the texts, by branch, as `history.purged_text.Rewording`.
     """
+
+    JSON = (
+        "*plan rewritten=packs -git_folder absent=absence.is_proven found=absence.found "
+        "unread=absence.unread"
+    )
 
     plan: PurgePlan
     tombstones: int
@@ -323,6 +342,7 @@ class PurgeReport:
     left: tuple[tuple[str, str], ...]
     git_folder: str
     absence: PurgeVerification | None
+    reworded: tuple[Any, ...] = ()
 
 
 def plan_purge(
@@ -333,19 +353,7 @@ def plan_purge(
     again: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> PurgePlan:
-    """Return what purging objects and texts would remove.
-
-    Args:
-        store: the repository.
-        oids: blobs or chunk lists.
-        texts: every blob that contains one of them, which are text or UTF-8, in any encoding is included.
-        again: include content with a text that was purged before, such as content of a pack from another clone.
-        progress: receives the number of objects scanned.
-
-    Raises:
-        ObjectNotFoundError: an object is missing and was not purged.
-        InvalidInputError: an object is not content, or a text is too short to search for.
-    """
+    """Return what purging blobs, chunk lists and texts would remove, as `Maintenance.plan_purge` describes it."""
     database = store.objects
     database.refresh()
     text_needles = Needles()
@@ -415,22 +423,9 @@ def purge(
     force: bool = False,
     keep_out: bool = True,
 ) -> PurgeReport:
-    """Execute a plan, and remove any other purged objects that are present.
+    """Execute a plan, as `Maintenance.purge` describes it, and remove any other purged objects that are present.
 
-    Args:
-        store: the repository.
-        plan: result of `plan_purge`.
-        why: the reason, one line, public.
-        by: who purges.
-        dry_run: write nothing.
-        verify: search all files afterwards.
-        force: purge content even if it is so short that other messages will contain it.
-        keep_out: store fingerprints of the texts, so that new content with them is refused.
-
-    Raises:
-        InvalidInputError: the reason is not one line, or short content needs `force`.
-        LockedError: another process has held the maintenance lock for a minute.
-        StorageError: a write failed; repeat the purge to continue.
+    With `keep_out`, fingerprints of the texts are stored, so that new content with them is refused.
     """
     database = store.objects
     check_reason(why)
@@ -455,29 +450,9 @@ def purge(
     return _report(store, plan, tombstones, work, verify, kept_out=kept_out)
 
 
-def purge_and_rewrite(
-    store: Store, plan: PurgePlan, *, why: str = "", by: str = "", verify: bool = False
-) -> tuple[PurgeReport, RewrittenHistory]:
-    """Purge a plan without tombstones and rewrite all commits that reach the content.
-
-    No tombstone remains, because its name would contain the content's id. So the content can be stored again. Message
-    addresses keep the ids of old commits, which can still confirm a guess of short content. Unreachable commits that
-    linked to the content are removed. Arguments and errors as `purge` and `rewrite_history`.
-    """
-    database = store.objects
-    check_reason(why)
-    history = rewrite_history(store, plan.objects, plan.texts, why=why, author=by)
-    unreachable = [holder.commit for holder in plan.holders.commits if not holder.refs]
-    removed = dict.fromkeys([*plan.objects, *history.objects, *plan.structure, *unreachable])
-    report = purge(
-        store, replace(plan, objects=tuple(removed)), why=why, by=by, force=True, keep_out=False
-    )
-    database.tombstones.remove(removed)
-    database.refresh()
-    absence = None
-    if verify:
-        absence = search(store, database.purged | removed.keys(), plan.texts, plan.contents)
-    return replace(report, plan=plan, tombstones=0, absence=absence), history
+def without_texts(plan: PurgePlan) -> Callable[[bytes], bytes]:
+    """Return a function that replaces the texts of a plan in bytes."""
+    return lambda data: plan.texts.replace_in(data, REMOVED)
 
 
 def is_guessable(data: bytes) -> bool:
@@ -568,22 +543,22 @@ class RewrittenHistory:
 
 
 def rewrite_history(
-    store: Store, content: Collection[ObjectId], texts: Needles, *, why: str, author: str
+    writer: Writer, content: Collection[ObjectId], texts: Needles, *, why: str
 ) -> RewrittenHistory:
     """Rewrite everything that reaches some content, and move the refs.
 
     Args:
-        store: the repository.
+        writer: the repository.
         content: blobs and chunk lists whose ids must go.
         texts: also removed from the text of commits, tags and lists.
         why: the reason, part of the placeholder.
-        author: author of reflog entries.
 
     Raises:
         StateError: an affected ref has several tips, or HEAD is detached.
         RefChangedError: another process moves a ref; nothing is changed.
         StorageError: the disk refuses; nothing is changed.
     """
+    store = writer.store
     tips = {name: values for name, values in store.refs.iterate_tips() if values}
     rewriter = _HistoryRewriter(content, texts, f"[purged: {why}]" if why else "[purged]")
     starts = [tip for values in tips.values() for tip in values]
@@ -604,7 +579,7 @@ def rewrite_history(
     if edits:
         transaction = Transaction(list(rewriter.new.items()), edits, _REWRITE_MESSAGE)
         _save_new_ids(store, rewriter.new_ids)  # first: afterwards the old ids are unknown
-        store.transact(lambda _: transaction, author=author)
+        store.transact(lambda _: transaction, author=writer.author)  # nothing in them is new
     return RewrittenHistory(dict(rewriter.new_ids), tuple(sorted(edit.name for edit in edits)))
 
 
@@ -682,8 +657,6 @@ class _HistoryRewriter:
 
 def _as_json(text: str) -> bytes:
     """Return placeholder arguments of a call, as JSON."""
-    import json
-
     return json.dumps({"purged": text}, ensure_ascii=False, separators=(",", ":")).encode()
 
 

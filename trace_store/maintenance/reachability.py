@@ -14,19 +14,15 @@ import binascii
 import os
 import re
 from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator
 
 from trace_store import errors
-from trace_store.files import read_file
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import OID_BYTES, ObjectId
+from trace_store.disk.files import read_file
 from trace_store.objects.codec import BLOB, COMMIT, decode, kind_of, links_within
-from trace_store.oid import OID_BYTES, ObjectId
 from trace_store.refs.reflog import ReflogEntry, examine_log
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 
 class ReachableSet:

@@ -6,8 +6,11 @@ and a damaged pack stays.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Iterable, Sequence
+
 from trace_store import errors
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
 from trace_store.maintenance.consolidate import (
     file_size,
     git_index,
@@ -21,14 +24,7 @@ from trace_store.maintenance.second_copies import keep_copies
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.pack import MAXIMUM_PACK_BYTES, MAXIMUM_PACK_RAW_BYTES
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES, PackWriter
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Sequence
-
-    from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
-
+from trace_store.store.store import Store
 
 DEFAULT_LEVEL = 10
 """Higher levels take half as long again for one percent, then several times as long."""
@@ -202,22 +198,18 @@ def pack(
     leave: Container[ObjectId] = frozenset(),
     tracked: bool = True,
 ) -> PackReport:
-    """Seal, then combine packs and loose objects into as few packs as possible.
+    """Seal, then combine packs and loose objects, as `Maintenance.pack` describes it.
 
     Full packs with the same settings stay. Memory use is 16 MiB of content, half of it being compressed, a table of
     common content, and about 200 bytes per object.
 
     Args:
         store: the repository.
-        level: zstd compression level, 1 to 19.
-        frame_bytes: content per frame; smaller frames read faster and compress less.
+        level: zstd compression level.
+        frame_bytes: content per frame.
         progress: receives objects done and total.
         leave: loose objects to leave alone.
         tracked: include packs in the user's git index, which git then stores twice.
-
-    Raises:
-        LockedError: another process has held the maintenance lock for a minute.
-        StorageError: the disk refuses; nothing is lost.
     """
     seal(store)
     with brief_lock(store, "trace pack"):

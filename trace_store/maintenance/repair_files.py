@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from trace_store import errors
-from trace_store.config import Config, recovered_config
+from trace_store.base.ident import Clock, Randomness, SystemClock
+from trace_store.base.oid import is_full_id
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import DURABLE
-from trace_store.files import Disk, files_below, read_file, replace_file
-from trace_store.ident import Randomness, SystemClock
+from trace_store.contracts.ref_names import BRANCHES
+from trace_store.disk.files import Disk, files_below, read_file, replace_file
+from trace_store.disk.layout import ATTRIBUTES, CONFIG_NAME, IGNORED, INDEX_SUFFIX, Layout
 from trace_store.journal.file import open_journal
 from trace_store.journal.snapshot import journal_numbers
-from trace_store.layout import ATTRIBUTES, CONFIG_NAME, IGNORED, INDEX_SUFFIX, Layout
 from trace_store.maintenance.fsck import check_folds, check_table
 from trace_store.maintenance.lost_found import keep_file
 from trace_store.maintenance.object_copies import objects_in
-from trace_store.maintenance.repair_report import RepairStep
+from trace_store.maintenance.repair_report import RepairContext, RepairStep
 from trace_store.odb.packs import pack_names
-from trace_store.oid import is_full_id
-from trace_store.ref_names import BRANCHES
 from trace_store.refs.reflog import encode_entry, examine_log
-from trace_store.store.handle import STORE_ID_BYTES, Store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from trace_store.ident import Clock
-    from trace_store.maintenance.repair_report import RepairContext
-    from trace_store.store.handle import Store
+from trace_store.store.config import Config, recovered_config
+from trace_store.store.store import STORE_ID_BYTES, Store
 
 
 def repair_files(work: RepairContext) -> None:

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import json
+from typing import Protocol
 
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.journal.frames import Frame
 from trace_store.maintenance.fsck_objects import Finding
+from trace_store.maintenance.reachability import ReachableSet
+from trace_store.odb.database import ObjectDatabase
+from trace_store.records import record
+from trace_store.store.store import Store
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Protocol
 
-    from trace_store.journal.frames import Frame
-    from trace_store.maintenance.reachability import ReachableSet
-    from trace_store.odb.database import ObjectDatabase
-    from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
+class RepairContext(Protocol):
+    """The running repair, as its steps see it."""
 
-    class RepairContext(Protocol):
-        """The running repair, as its steps see it."""
+    store: Store
+    database: ObjectDatabase
+    dry_run: bool
+    behind: list[Frame]
+    reported_before: set[Frame]
 
-        store: Store
-        database: ObjectDatabase
-        dry_run: bool
-        behind: list[Frame]
-        reported_before: set[Frame]
-
-        def has(self, oid: ObjectId) -> bool: ...
-        def is_whole(self, oid: ObjectId) -> bool: ...
-        def reachable_from(self, starts: list[ObjectId]) -> ReachableSet: ...
-        def write(self, objects: dict[ObjectId, bytes]) -> None: ...
-        def set_aside(self, path: str, *, remove: bool = True) -> None: ...
-        def record_step(self, kind: str, what: str, detail: str) -> None: ...
+    def has(self, oid: ObjectId) -> bool: ...
+    def is_whole(self, oid: ObjectId) -> bool: ...
+    def reachable_from(self, starts: list[ObjectId]) -> ReachableSet: ...
+    def write(self, objects: dict[ObjectId, bytes]) -> None: ...
+    def set_aside(self, path: str, *, remove: bool = True) -> None: ...
+    def record_step(self, kind: str, what: str, detail: str) -> None: ...
 
 
 @value
@@ -60,6 +58,8 @@ class LostObject:
         why: one sentence.
     """
 
+    JSON = "object=oid"
+
     oid: str
     named_by: tuple[str, ...]
     refs: tuple[str, ...]
@@ -79,6 +79,8 @@ class RepairReport:
         dry_run: True if nothing was written.
     """
 
+    JSON = "report?"
+
     mended: tuple[RepairStep, ...] = ()
     lost: tuple[LostObject, ...] = ()
     kept: tuple[str, ...] = ()
@@ -86,26 +88,9 @@ class RepairReport:
     report: str = ""
     dry_run: bool = False
 
-    def record(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        return {
-            "mended": [{"kind": m.kind, "what": m.what, "detail": m.detail} for m in self.mended],
-            "lost": [
-                {"object": e.oid, "named_by": [*e.named_by], "refs": [*e.refs], "why": e.why}
-                for e in self.lost
-            ],
-            "kept": list(self.kept),
-            "remaining": [
-                {"severity": f.severity, "code": f.code, "what": f.what, "detail": f.detail}
-                for f in self.remaining
-            ],
-            "report": self.report or None,
-            "dry_run": self.dry_run,
-        }
-
     def as_json(self) -> bytes:
         """Return the report as JSON bytes."""
-        return (json.dumps(self.record(), indent=1, sort_keys=True) + "\n").encode()
+        return (json.dumps(record(self), indent=1, sort_keys=True) + "\n").encode()
 
     def as_text(self) -> bytes:
         """Return the report as text for people."""

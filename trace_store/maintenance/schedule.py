@@ -7,7 +7,7 @@ later. The check takes constant time.
 from __future__ import annotations
 
 from trace_store import errors, maintenance
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.store.unsealed import INTERVAL_MS, MAXIMUM_JOURNAL_BYTES
 
 TYPE_CHECKING = False

@@ -13,7 +13,8 @@ from __future__ import annotations
 import errno
 
 from trace_store import errors, journal, maintenance
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, check_hash, joined_digests
 from trace_store.journal.frames import END
 from trace_store.journal.published import save, stamp_of
 from trace_store.journal.snapshot import RefMoves
@@ -30,7 +31,6 @@ from trace_store.maintenance.lost_found import keep_bytes, sweep
 from trace_store.maintenance.second_copies import keep_copies, restore_tips
 from trace_store.odb.index_scan import ids_among
 from trace_store.odb.pack_writer import PackWriter
-from trace_store.oid import ObjectId, check_hash, joined_digests
 from trace_store.refs.reflog import GIT, MOVED_BY_GIT, ReflogEntry, append_log, entries_of
 from trace_store.refs.summary import ALWAYS_READ
 from trace_store.store.creation import show_to_git
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from trace_store.journal.file import JournalFile
     from trace_store.journal.published import Published, PublishedTips
     from trace_store.refs.summary import Scan
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 
 QUICK_LEVEL = 3
@@ -73,6 +73,8 @@ class SealReport:
         accepted: refs that git had moved.
         unlogged: refs whose reflog could not be written.
     """
+
+    JSON = "-unlogged"
 
     transactions: int = 0
     objects: int = 0

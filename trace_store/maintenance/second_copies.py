@@ -10,21 +10,19 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import create_file, read_file
-from trace_store.frozen import value
-from trace_store.layout import PACK_SUFFIX
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, is_full_id
+from trace_store.contracts.ref_names import is_ref_name
+from trace_store.disk.files import create_file, read_file
+from trace_store.disk.git import ask_git, committed, find_git
+from trace_store.disk.layout import PACK_SUFFIX
 from trace_store.odb.packs import missing_packs
-from trace_store.oid import ObjectId, is_full_id
-from trace_store.ref_names import is_ref_name
-from trace_store.refs.summary import find_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.files import Disk
-    from trace_store.layout import Layout
-    from trace_store.store.handle import Store
-
-MAXIMUM_REFLOG = 2_000
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
+    from trace_store.store.store import Store
 
 
 @value
@@ -77,7 +75,9 @@ def forget_committed(store: Store) -> None:
     layout = store.layout
     kept = [n for n in store.disk.names(layout.kept_packs_dir) if n.endswith(PACK_SUFFIX)]
     paths = {layout.pack_file(n): n for n in (name.removesuffix(PACK_SUFFIX) for name in kept)}
-    forget_copies(store, [paths[path] for path in _committed(store, list(paths)) or ()])
+    forget_copies(
+        store, [paths[path] for path in committed(store.disk, store.layout.root, list(paths)) or ()]
+    )
 
 
 def restore_missing(store: Store) -> RestoredData:
@@ -126,12 +126,12 @@ def _restore(store: Store, packs: list[str], tips: list[tuple[str, ObjectId]]) -
     packs = packs or missing_packs(store.disk, store.layout)
     paths = {layout.pack_file(name) for name in packs}
     paths.update(os.path.join(layout.ref_dir(name), str(tip)) for name, tip in tips)
-    committed = _committed(store, sorted(paths))
-    if committed is None:
+    in_git = committed(store.disk, store.layout.root, sorted(paths))
+    if in_git is None:
         return RestoredData()
-    packs = [name for name in packs if layout.pack_file(name) not in committed]
+    packs = [name for name in packs if layout.pack_file(name) not in in_git]
     for name, tip in tips:
-        if os.path.join(layout.ref_dir(name), str(tip)) in committed:
+        if os.path.join(layout.ref_dir(name), str(tip)) in in_git:
             store.refs.removed_by_git.add(name)
     for name in packs:
         _restore_pack(disk, layout, name)
@@ -141,7 +141,7 @@ def _restore(store: Store, packs: list[str], tips: list[tuple[str, ObjectId]]) -
     tips = [
         (name, tip)
         for name, tip in tips
-        if os.path.join(layout.ref_dir(name), str(tip)) not in committed
+        if os.path.join(layout.ref_dir(name), str(tip)) not in in_git
         and store.objects.contains(tip)
     ]
     for name, tip in tips:
@@ -167,47 +167,6 @@ def _restore_pack(disk: Disk, layout: Layout, name: str) -> None:
             create_file(disk, target, data, durable=False)
 
 
-def _committed(store: Store, paths: list[str]) -> set[str] | None:
-    """Return the paths that a git commit other than a stash contains.
-
-    None without git.
-
-    Searches what branches, tags, HEAD and its reflog reach, since a reset to an earlier commit is intended. If git
-    fails, the result is empty: restoring too much is less harmful than losing data.
-    """
-    root = store.layout.root
-    if find_git(store.disk, root) is None:
-        return None
-    folder = os.path.dirname(root)
-
-    def ask(*words: str, text: str = "") -> str | None:
-        return _ask_git(folder, *words, text=text)
-
-    top = ask("rev-parse", "--show-toplevel")
-    if top is None:
-        return None  # not a git work tree, or git is not installed
-    if ask("rev-parse", "--verify", "-q", "HEAD") is None:
-        return set()  # no commit yet
-    top = top.rstrip("\n")
-    real_root = os.path.realpath(root)
-    wanted = {
-        os.path.relpath(os.path.join(real_root, os.path.relpath(path, root)), top).replace(
-            os.sep, "/"
-        ): path
-        for path in paths
-    }
-    logged = ask("reflog", "show", "--format=%H", f"-n{MAXIMUM_REFLOG}", "HEAD") or ""
-    log = ("log", "-m", "--format=", "--name-only", "-z", "--no-renames", "--diff-filter=A")
-    output = ask(
-        *(*log, "--no-show-signature", "--branches", "--tags", "--remotes", "HEAD", "--stdin"),
-        text="".join(
-            [*(f"{line}\n" for line in logged.split()), "--\n"]
-            + [f":(top,literal){each}\n" for each in wanted]
-        ),
-    )
-    return {wanted[each] for each in (output or "").split("\0") if each in wanted}
-
-
 def _tips_of_index(store: Store) -> tuple[tuple[str, ObjectId], ...]:
     """Restore and return tips that are in git's index but not in the work tree.
 
@@ -218,7 +177,7 @@ def _tips_of_index(store: Store) -> tuple[tuple[str, ObjectId], ...]:
     if find_git(store.disk, root) is None:
         return ()
     folder, own = os.path.split(root)
-    answer = _ask_git(folder, "ls-files", "--deleted", "-z", "--", f"{own}/refs") or ""
+    answer = ask_git(folder, "ls-files", "--deleted", "-z", "--", f"{own}/refs") or ""
     tips: list[tuple[str, ObjectId]] = []
     for path in answer.split("\0"):
         name, _, tip = path.removeprefix(f"{own}/").rpartition("/")
@@ -228,20 +187,3 @@ def _tips_of_index(store: Store) -> tuple[tuple[str, ObjectId], ...]:
     for name, oid in restored:
         store.refs.files.add(name, oid)
     return restored
-
-
-def _ask_git(folder: str, *words: str, text: str = "") -> str | None:
-    """Return git's output; None if it fails or is not installed."""
-    import subprocess  # rarely needed, slow to import
-
-    # A foreign work tree's settings must not start programs, and `.trace` must not be taken for a
-    # git repository.
-    options = ("core.fsmonitor=false", "safe.bareRepository=explicit", "core.quotePath=false")
-    command = ["git", "-C", folder, *(word for option in options for word in ("-c", option))]
-    try:
-        answer = subprocess.check_output(
-            [*command, *words], input=text.encode(), stderr=subprocess.DEVNULL, timeout=60
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return os.fsdecode(answer)

@@ -10,27 +10,20 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
+from collections.abc import Collection, Iterable, Sequence
 
 from trace_store import errors
-from trace_store.files import files_below, read_file
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import digest
+from trace_store.disk.files import Disk, files_below, read_file
 from trace_store.journal.file import open_journal
 from trace_store.objects.content import bytes_of
 from trace_store.odb.compression import decompress_first
 from trace_store.odb.ingest import pack_of
 from trace_store.odb.loose import RAW
 from trace_store.odb.pack import DICTIONARY, MAGIC, PackWalk
-from trace_store.odb.tombstones import find_text, placeholder_of
-from trace_store.oid import digest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from trace_store.files import Disk
-    from trace_store.odb.tombstones import Fingerprint
-    from trace_store.store.handle import Store
-
+from trace_store.odb.tombstones import Fingerprint, find_text, placeholder_of
+from trace_store.store.store import Store
 
 SHORTEST_BYTES = 6
 """Shorter texts occur in too many files by chance."""

@@ -1,6 +1,6 @@
 """Merge, cherry-pick, rebase and revert: one three-way merge with different bases."""
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,5 +15,10 @@ if TYPE_CHECKING:
     from trace_store.merge import resolve as resolve
     from trace_store.merge import result as result
     from trace_store.merge import revert as revert
+    from trace_store.merge import stopped as stopped
+    from trace_store.merge.stopped import Stopped as Stopped
 
-__getattr__ = submodules(__name__)
+_HOMES = {"Stopped": "stopped"}
+
+__all__ = [*_HOMES]
+__getattr__ = names(__name__, _HOMES)

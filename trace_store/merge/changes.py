@@ -1,35 +1,32 @@
-"""Changes to messages and their order, and the operations that make them."""
+"""Changes to messages, and the operations that make them."""
 
 from __future__ import annotations
 
 from trace_store.context.fold import REPLACED
-from trace_store.history.diff import longest_increasing
 from trace_store.merge.conflicts import stored_text
 from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from trace_store.base.oid import ObjectId
     from trace_store.context.fold import Entry
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation
-    from trace_store.oid import ObjectId
 
     Parts: TypeAlias = Sequence[Mapping[str, Any]]
     Put: TypeAlias = Callable[[bytes], ObjectId]
     Visibility: TypeAlias = tuple[str, bool]
     """How a message is hidden ("" if it is not), and whether it leaves a ghost."""
-    Move = tuple[list[Address], Address | None]
-    """Messages, and the message to put them after; None puts them first."""
 
 
 MAXIMUM_TARGETS = 10_000
 """Maximum number of targets of one operation."""
 
 
-class Change:
+class MessageEdits:
     """The changes to one message; None leaves a property unchanged.
 
     Attributes:
@@ -55,11 +52,11 @@ class Change:
         return (self.priority, self.keep, self.labels, self.unlabels)
 
 
-class Changes(dict["Address", Change]):
+class Changes(dict["Address", MessageEdits]):
     """Changes by message; a missing entry is created."""
 
-    def __missing__(self, address: Address) -> Change:
-        change = self[address] = Change()
+    def __missing__(self, address: Address) -> MessageEdits:
+        change = self[address] = MessageEdits()
         return change
 
     def operations(self) -> list[Operation]:
@@ -130,50 +127,3 @@ def reworded_parts(parts: Parts, text: str, put: Put) -> list[Any]:
     place = next((at for at, part in enumerate(parts) if part["type"] == "text"), None)
     at = sum(part["type"] == "reasoning" for part in kept) if place is None else place
     return [*kept[:at], new, *kept[at:]]
-
-
-def fewest_moved(before: Sequence[Address], after: Sequence[Address]) -> set[Address]:
-    """Return the smallest set of common messages whose move explains the new order."""
-    if before == after[: len(before)]:  # the other side only appended
-        return set()
-    kept = set(before) & set(after)
-    old = [each for each in before if each in kept]
-    new = [each for each in after if each in kept]
-    if old == new:
-        return set()
-    ranks = {each: rank for rank, each in enumerate(old)}
-    staying = longest_increasing([ranks[each] for each in new])
-    return {each for at, each in enumerate(new) if at not in staying}
-
-
-def neighbour(order: Sequence[Address], of: Address, among: Collection[Address]) -> Address | None:
-    """Return the nearest message before `of` that is in `among`, or None."""
-    for at in range(order.index(of) - 1, -1, -1):
-        if order[at] in among:
-            return order[at]
-    return None
-
-
-def moves_into(
-    order: Sequence[Address], going: Collection[Address], among: Collection[Address]
-) -> list[Move]:
-    """Return the moves that bring messages to their positions in an order, from front to back.
-
-    Args:
-        order: the wanted order.
-        going: the messages to move.
-        among: messages that are in the context; others in the order are ignored.
-    """
-    made: list[Move] = []
-    last: Address | None = None
-    open_run = False
-    for each in order:
-        if each in going:
-            if open_run:
-                made[-1][0].append(each)
-            else:
-                made.append(([each], last))
-            last, open_run = each, True
-        elif each in among:
-            last, open_run = each, False
-    return made

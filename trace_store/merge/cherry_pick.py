@@ -6,48 +6,45 @@ names its origin as text, not as a link, since the original commit may be pruned
 
 from __future__ import annotations
 
-from trace_store import errors, history
-from trace_store import revision as revisions
-from trace_store.ident import count_of, is_count
+from collections.abc import Sequence
+
+from trace_store import errors
+from trace_store.base.ident import count_of, is_count
+from trace_store.history.branches import branch_of_head
+from trace_store.llm.contract import Model
 from trace_store.merge import in_progress
 from trace_store.merge.conflicts import check_favour
 from trace_store.merge.replay import Replay
+from trace_store.merge.result import Rewrite
 from trace_store.merge.todo import PICK, Step
-from trace_store.revision import commits_of, reach
+from trace_store.store import revision as revisions
+from trace_store.store.revision import commits_of, reach
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_store.merge.conflicts import Resolver
-    from trace_store.merge.llm_assist.review import Judge
-    from trace_store.merge.result import Rewrite
-    from trace_store.secrets.guard import Guard
-    from trace_store.store.handle import Store
+    from trace_store.merge.conflicts import Answer
 
 
 def cherry_pick(
-    store: Store,
+    writer: Writer,
     wanted: Sequence[str],
     *,
-    author: str,
     at: str = "",
     favour: str = "",
-    guard: Guard | None = None,
-    resolver: Resolver | None = None,
-    judge: Judge | None = None,
+    resolver: Answer | None = None,
+    judge: Model | None = None,
 ) -> Rewrite:
     """Apply the changes of commits, or add single messages, on HEAD's branch.
 
     Args:
-        store: the repository's store.
+        writer: the branch.
         wanted: commits, ranges `A..B` and `A...B` (oldest first), and addresses of single messages, in this order.
-        author: who runs the command; each commit keeps its own author.
         at: the revision whose context gives the state of single messages; "" is the commit that created each.
         favour: "ours" or "theirs" resolves every conflict that allows it.
-        guard: redacts secrets in texts that resolve conflicts.
         resolver: as in `merge`.
-        judge: reviews changes of meaning, as `judging.Judge`; None skips the review.
+        judge: a model that reviews changes of meaning; None skips the review.
 
     Raises:
         StateError: another operation is in progress.
@@ -56,9 +53,9 @@ def cherry_pick(
         InvalidInputError: nothing to pick, an empty range, or an unknown side.
         RefChangedError: the branch kept moving; every retry lost the race.
     """
-    in_progress.refuse_while_stopped(store)
+    store, change = writer.store, writer.begin("cherry-pick")
     check_favour(favour)
-    ref = history.branches.branch_of_head(store)
+    ref = branch_of_head(store)
     steps = [step for text in wanted for step in _steps(store, text)]
     if not steps:
         raise errors.InvalidInputError("nothing to pick")
@@ -70,7 +67,7 @@ def cherry_pick(
         "favour": favour,
     }
     stop = in_progress.Stop(in_progress.CHERRY_PICK, ref, store.refs.read(ref), inputs, {}, [])
-    return Replay(store, stop, author, guard, resolver, judge).run()
+    return Replay(change, stop, resolver, judge).run()
 
 
 def _steps(store: Store, text: str) -> list[Step]:

@@ -7,13 +7,14 @@ of its kind and first message, so a resolution still applies after the merge is 
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.base import check
+from trace_store.base.frozen import field, replace, value
+from trace_store.base.oid import digest
 from trace_store.context.content import message_line
 from trace_store.context.fold import Entry
-from trace_store.frozen import field, replace, value
 from trace_store.objects.codec import encode_ordered
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Text, ToolResult
-from trace_store.oid import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     Resolutions = Mapping[str, "Resolution"]
     Resolver: TypeAlias = Callable[["Conflict"], "Resolution | None"]
     """Returns the resolution of a conflict, or None to leave it open."""
+    Answer: TypeAlias = Callable[["Conflict"], "Resolution | str | None"]
+    """A resolver that may also answer with a word."""
     T = TypeVar("T")
 
 
@@ -39,6 +42,8 @@ class ConflictMessage(Entry):
         ghost: whether a removed message leaves a short placeholder.
         priority, labels, keep: as annotated; `keep` holds the ids of must-keep patterns.
     """
+
+    JSON = "address role text hidden priority"
 
     __slots__ = ("_read",)
     _read: Read | None
@@ -182,6 +187,11 @@ class Conflict:
         number: its number while the operation is stopped, from 1; 0 before that, as for a resolver.
         others: number of earlier conflicts with the same kind and message but different stakes.
     """
+
+    JSON = (
+        "number meaning choices ours theirs choice=resolution.choice text=resolution.text "
+        "-step -reverts -others"
+    )
 
     kind: str
     addresses: tuple[Address, ...]
@@ -370,3 +380,20 @@ class ConflictCollector:
             return Resolution(OURS)
         self.settled.append(replace(conflict, resolution=found))
         return found
+
+
+def resolver_of(given: Answer | None) -> Resolver | None:
+    """Return a resolver that answers with resolutions, given one that may also answer with a word.
+
+    Raises:
+        InvalidInputError: it is not callable.
+    """
+    check.function(resolver=given)
+    if given is None:
+        return None
+
+    def ask(conflict: Conflict) -> Resolution | None:
+        answer = given(conflict)
+        return Resolution(answer) if isinstance(answer, str) else answer
+
+    return ask

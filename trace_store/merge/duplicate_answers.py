@@ -34,8 +34,8 @@ class Answers:
         self._base, self._ours, self._theirs = base, ours, theirs
         self._conflicts, self._put = conflicts, put
 
-    def settle_results(self, new: Sequence[Entry], changes: Changes) -> set[Address]:
-        """Resolve duplicate results of a call; return the messages of theirs to leave out.
+    def settle_results(self, new: Sequence[Entry], changes: Changes) -> list[Entry]:
+        """Resolve duplicate results of a call; return the messages of theirs that come in.
 
         Our result stays, with the content that was chosen; the other parts of their message come in.
         """
@@ -61,7 +61,7 @@ class Answers:
                     changes[entry.address].parts = left
                 else:
                     left_out.add(entry.address)
-        return left_out
+        return [entry for entry in new if entry.address not in left_out]
 
     def _settle_result(
         self,
@@ -88,25 +88,46 @@ class Answers:
         changes[mine.address].parts = [*parts[:at], said, *parts[at + 1 :]]
 
     def settle_turns(self, new: Sequence[Entry], changes: Changes) -> list[Operation]:
-        """Resolve different answers to the last common message; return operations that add a new text."""
-        shared = (each for each in reversed(self._ours.entries) if each.address in self._theirs)
-        last = next((entry for entry in shared if entry.visible), None)
-        if last is None or not _is_question(last):
+        """Resolve different answers to the last common question; return operations that add a new text."""
+        asked = self._last_question(self._ours, self._theirs)
+        if asked is None or asked != self._last_question(self._theirs, self._ours):
             return []
-        turns = []
-        for side, other in ((self._ours, self._theirs), (self._theirs, self._ours)):
-            tail = _tail(side, other)
-            turns.append(_turn([e for e in tail if not any(a in other for a in e.answers)]))
-        mine, yours = turns
+        mine = self._new_turn(self._ours, self._theirs)
         coming = {entry.address for entry in new}
-        yours = [entry for entry in yours if entry.address in coming]
+        yours = [e for e in self._new_turn(self._theirs, self._ours) if e.address in coming]
         if not mine or not yours:
             return []
         if _are_equal(mine, yours):
             _hide_entries(yours, changes)
             return []
-        settled = self._conflicts.add(TWO_ANSWERS, [last.address], last, mine, yours)
-        return self._apply_choice(settled, last, mine, yours, changes)
+        settled = self._conflicts.add(TWO_ANSWERS, [asked], self._asked(asked), mine, yours)
+        return self._apply_choice(settled, asked, mine, yours, changes)
+
+    def _last_question(self, side: Fold, other: Fold) -> Address | None:
+        """Return the last common question that a side shows; None if both sides show an answer after it.
+
+        An answer that one side hides does not count: that side may have answered again.
+        """
+        for entry in reversed(side.entries):
+            if entry.address in other:
+                shown = _is_shown(entry), _is_shown(other.entry(entry.address))
+                if any(shown) and _is_question(entry):
+                    return entry.address
+                if all(shown):
+                    return None
+        return None
+
+    def _new_turn(self, side: Fold, other: Fold) -> list[Entry]:
+        """Return the answer of one side after the last common message; results of common calls are no answers."""
+        tail = (e for e in _tail(side, other) if not any(a in other for a in e.answers))
+        return [
+            entry
+            for entry in _turn(tail)
+            if all(a not in self._base or a in other for a in side.unit(entry.address))
+        ]
+
+    def _asked(self, question: Address) -> Entry:
+        return (self._base if question in self._base else self._ours).entry(question)
 
     def settle_hidden_by_each(self, shared: Sequence[Address], changes: Changes) -> None:
         """Resolve the case that each side shows one answer and hides the other's, which would hide both.
@@ -116,20 +137,29 @@ class Answers:
         """
         going: list[Entry] = []
         hidden: list[Entry] = []
+        # Whether they are shown is known only when these are resolved.
+        open_ = {address for each in self._conflicts.open for address in each.addresses}
         for address in shared:
+            if open_ and not open_.isdisjoint(self._ours.unit(address)):
+                continue
             mine, yours = self._ours.entry(address), self._theirs.entry(address)
             change = changes.get(address)
-            if change is not None and change.visibility and change.visibility[0] and mine.visible:
+            visibility = None if change is None else change.visibility
+            if visibility is not None and visibility[0] and _is_shown(mine):
                 going.append(yours)
-            elif mine.hidden and yours.visible and (change is None or change.visibility is None):
+            elif visibility is None and mine.hidden and _is_shown(yours):
                 hidden.append(yours)
         if not going or not hidden:
             return
-        questions = _questions(self._theirs)
-        for question, (mine_, yours_) in _by_question(questions, going, hidden).items():
-            known = {entry.address in self._base for entry in (*mine_, *yours_)}
-            if question in self._ours and len(known) == 2:  # only one of the two is in the base
+        settled: set[Address] = set()
+        answered = _by_question([self._ours, self._theirs], going, hidden)
+        for question, (mine_, yours_) in sorted(answered.items(), key=lambda each: each[0]):
+            rivals = {entry.address for entry in (*mine_, *yours_)}
+            is_common = question in self._ours and question in self._theirs
+            in_base = {address in self._base for address in rivals}
+            if is_common and len(in_base) == 2 and not rivals & settled:  # only one is in the base
                 self._settle_choice(question, mine_, yours_, changes)
+                settled |= rivals
 
     def _settle_choice(
         self,
@@ -139,8 +169,7 @@ class Answers:
         changes: Changes,
     ) -> None:
         mine = [self._ours.entry(each.address) for each in going]
-        asked = self._ours.entry(question)
-        settled = self._conflicts.add(TWO_ANSWERS, [question], asked, mine, hidden)
+        settled = self._conflicts.add(TWO_ANSWERS, [question], self._asked(question), mine, hidden)
         if settled.choice in (OURS, BOTH):
             for entry in mine:
                 changes[entry.address].visibility = None
@@ -156,7 +185,7 @@ class Answers:
     def _apply_choice(
         self,
         settled: Resolution,
-        question: Entry,
+        question: Address,
         mine: Sequence[Entry],
         yours: Sequence[Entry],
         changes: Changes,
@@ -168,7 +197,7 @@ class Answers:
         if settled.choice != TEXT:
             return []
         said = store_message(Message("assistant", settled.text), self._put)
-        return [ops.add([said], after=question.address)]
+        return [ops.add([said], after=question)]
 
 
 def _key(part: Mapping[str, Any]) -> tuple[Address, str] | None:
@@ -198,12 +227,17 @@ def _turn(tail: Iterable[Entry]) -> list[Entry]:
     """Return the visible messages at the start of a tail, up to the next user message."""
     found: list[Entry] = []
     for entry in tail:
-        if not entry.visible:
+        if not _is_shown(entry):
             continue
         if entry.message["role"] not in ("assistant", "tool") and not entry.answers:
             break
         found.append(entry)
     return found
+
+
+def _is_shown(entry: Entry) -> bool:
+    """Return True if a model sees the message itself, not only its placeholder."""
+    return entry.visible and not entry.is_ghost
 
 
 def _is_question(entry: Entry) -> bool:
@@ -222,15 +256,17 @@ def _questions(fold: Fold) -> dict[Address, Address]:
 
 
 def _by_question(
-    questions: Mapping[Address, Address], going: Sequence[Entry], hidden: Sequence[Entry]
+    sides: Iterable[Fold], going: Sequence[Entry], hidden: Sequence[Entry]
 ) -> dict[Address, tuple[list[Entry], list[Entry]]]:
-    """Return two lists of messages by the question they answer, where both have some."""
+    """Return two lists of messages by the question they answer on either side, where both have some."""
+    questions = [_questions(side) for side in sides]
     found: dict[Address, tuple[list[Entry], list[Entry]]] = {}
     for at, entries in enumerate((going, hidden)):
         for entry in entries:
-            question = questions.get(entry.address)
-            if question is not None and not _is_question(entry):
-                found.setdefault(question, ([], []))[at].append(entry)
+            asked = dict.fromkeys(each.get(entry.address) for each in questions)
+            for question in asked if not _is_question(entry) else ():
+                if question is not None:
+                    found.setdefault(question, ([], []))[at].append(entry)
     return {question: both for question, both in found.items() if all(both)}
 
 

@@ -1,19 +1,23 @@
-"""Operations in progress: a stopped merge, pick, revert or rebase.
+"""Operations in progress: a stopped merge, pick, revert or rebase, at most one for each branch.
 
-One local file holds the inputs (the request and the branch's tip) and the resolutions so far. Everything else is
-computed from them, and no ref, object or journal changes before all conflicts are resolved. So abort only removes the
-file.
+A local file of the branch holds the inputs (the request and the branch's tip) and the resolutions so far. Everything
+else is computed from them, and no ref, object or journal changes before all conflicts are resolved. So abort only
+removes the file.
 """
 
 from __future__ import annotations
 
+import os
+
 from trace_store import errors
-from trace_store.files import read_file, replace_file
-from trace_store.frozen import field, mutable, replace
+from trace_store.base.frozen import field, mutable, replace
+from trace_store.base.oid import ObjectId
+from trace_store.contracts.ref_names import BRANCHES
+from trace_store.disk.files import read_file, replace_file
+from trace_store.disk.layout import is_stopped_file, ref_of_stopped_file
 from trace_store.merge.conflicts import Resolution
-from trace_store.oid import ObjectId
-from trace_store.ref_names import BRANCHES
-from trace_store.revision import commits_of
+from trace_store.refs.head import NAME
+from trace_store.store.revision import commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.merge.conflicts import Conflict
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 MAXIMUM_BYTES = 64 * 1024 * 1024
 MERGE, CHERRY_PICK, REVERT, REBASE = "merge", "cherry-pick", "revert", "rebase"
@@ -97,13 +101,40 @@ class Stop:
         return tuple(numbered.get(each.key, each) for each in settled)
 
 
+def _path(store: Store) -> str:
+    target = store.refs.head_target()
+    return store.layout.stopped_file(target if isinstance(target, str) else NAME)
+
+
+def stopped_refs(store: Store) -> list[str]:
+    """Return the full names of the branches with an operation in progress, sorted; "HEAD" for a detached HEAD.
+
+    What has a damaged file and too long a name is left out.
+    """
+    layout = store.layout
+    refs = []
+    for name in filter(is_stopped_file, store.disk.names(layout.local_dir)):
+        ref = ref_of_stopped_file(name)
+        if ref is None:  # too long for a file name
+            try:
+                stop = _read(store, os.path.join(layout.local_dir, name))
+            except errors.FormatError:
+                continue
+            ref = None if stop is None else stop.ref
+        refs += [ref] if ref else []
+    return sorted(refs)
+
+
 def read_stop(store: Store) -> Stop | None:
-    """Return the operation in progress, or None.
+    """Return the operation in progress on HEAD's branch, or None.
 
     Raises:
-        FormatError: the file is damaged; `--abort` removes it.
+        FormatError: the file is damaged; `Stopped.abort` removes it.
     """
-    path = store.layout.stopped_file
+    return _read(store, _path(store))
+
+
+def _read(store: Store, path: str) -> Stop | None:
     data = read_file(store.disk, path, limit=MAXIMUM_BYTES)
     if data is None:
         return None
@@ -165,7 +196,7 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
         **({"tip": str(stop.tip)} if stop.tip is not None else {}),
     }
     data = json.dumps(fields, indent=1, sort_keys=True).encode() + b"\n"
-    path, scratch = store.layout.stopped_file, store.layout.tmp_dir
+    path, scratch = store.layout.stopped_file(stop.ref), store.layout.tmp_dir
 
     def write(_: object) -> None:
         held = None if instead_of is None else read_file(store.disk, path)
@@ -183,14 +214,8 @@ def write_stop(store: Store, stop: Stop, instead_of: bytes | None = None) -> Non
     )  # under the journal's lock, so that no other process writes the file meanwhile
 
 
-def on_branch(store: Store, stop: Stop) -> Store:
-    """Return a store whose HEAD is the branch that an operation began on.
-
-    Raises:
-        RefChangedError: the branch no longer exists.
-    """
-    if not stop.ref.startswith("refs/"):
-        return store  # it began on a detached HEAD
+def check_branch(store: Store, stop: Stop) -> None:
+    """Raise RefChangedError if the branch of an operation no longer exists."""
     if stop.before is not None and store.refs.read(stop.ref) is None:
         raise errors.RefChangedError(
             f"{stop.ref} no longer exists, so {stop.said} cannot continue",
@@ -198,7 +223,6 @@ def on_branch(store: Store, stop: Stop) -> Store:
             ref=stop.ref,
             expected=stop.before,
         )
-    return store.on(stop.ref)
 
 
 def tip_of(store: Store, stop: Stop) -> ObjectId | None:
@@ -207,8 +231,9 @@ def tip_of(store: Store, stop: Stop) -> ObjectId | None:
     Raises:
         RefChangedError: the branch no longer exists, or HEAD is no longer detached.
     """
-    if stop.ref.startswith("refs/"):
-        return on_branch(store, stop).refs.read(stop.ref)
+    if stop.ref != NAME:
+        check_branch(store, stop)
+        return store.refs.read(stop.ref)
     head = store.refs.head()
     if head.ref is not None:
         raise errors.RefChangedError(
@@ -231,7 +256,7 @@ def save_tip(store: Store, stop: Stop, tip: ObjectId) -> None:
 
 def is_written(store: Store, stop: Stop) -> bool:
     """Return True if the branch was already moved, and only the file remained after a crash."""
-    now = store.refs.read(stop.ref) if stop.ref.startswith("refs/") else store.refs.head().oid
+    now = store.refs.head().oid if stop.ref == NAME else store.refs.read(stop.ref)
     if stop.tip is None or now is None or not store.objects.contains(stop.tip):
         return False
     is_ancestor = commits_of(store).is_ancestor
@@ -241,17 +266,17 @@ def is_written(store: Store, stop: Stop) -> bool:
 
 
 def clear_stop(store: Store) -> None:
-    """Delete the file of the operation in progress."""
+    """Delete the file of the operation in progress on HEAD's branch."""
 
     def remove(_: object) -> None:
-        store.disk.remove(store.layout.stopped_file)
+        store.disk.remove(_path(store))
 
     # Under the lock, so that a concurrent resolution does not restore it.
     store.transact(remove)
 
 
 def required_stop(store: Store, kind: str = "") -> Stop:
-    """Return the operation in progress.
+    """Return the operation in progress on HEAD's branch.
 
     Raises:
         StateError: there is none, or it is of another kind.
@@ -269,13 +294,14 @@ def _not_in_progress_error(message: str, **data: str) -> errors.StateError:
     return errors.StateError(message, code=errors.ErrorCode.NOTHING_IN_PROGRESS, **data)
 
 
-def refuse_while_stopped(store: Store, refs: Collection[str] = ()) -> None:
-    """Raise StateError if an operation is in progress; with refs, only if it will move one of them."""
-    found = read_stop(store)
-    if found is not None and (not refs or found.ref in refs):
-        raise errors.StateError(
-            f"{found.said} is in progress",
-            code=errors.ErrorCode.IN_PROGRESS,
-            ref=found.ref,
-            kind=found.kind,
-        )
+def refuse_while_stopped(store: Store, refs: Collection[str]) -> None:
+    """Raise StateError if an operation is in progress on one of some refs."""
+    for ref in refs:
+        path = store.layout.stopped_file(ref)
+        if store.disk.exists(path) and (found := _read(store, path)) is not None:
+            raise errors.StateError(
+                f"{found.said} is in progress",
+                code=errors.ErrorCode.IN_PROGRESS,
+                ref=ref,
+                kind=found.kind,
+            )

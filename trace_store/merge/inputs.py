@@ -5,20 +5,23 @@ A commit that is not written yet can be added to the cache.
 
 from __future__ import annotations
 
-from trace_store import context, errors, graph
+from trace_store import context, errors
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.commit_table import graph
 from trace_store.context.fold import Fold
-from trace_store.frozen import value
 from trace_store.merge.conflicts import OURS, THEIRS
 from trace_store.objects.commit import Commit, read_commit
-from trace_store.oid import ObjectId
-from trace_store.revision import commits_of
+from trace_store.store.revision import commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trace_store.merge.conflicts import Conflict
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 
 class ContextCache:
@@ -97,16 +100,23 @@ class MergePlan:
     """The plan of a merge.
 
     Attributes:
-        operations: in order.
+        wordings: edits that keep the wordings of theirs that a resolution did not choose as earlier versions.
+        operations: the other ones, in order; they follow the edits.
         conflicts: the open ones; as long as there are any, the operations keep ours in each.
         settled: the resolved ones.
         included: messages of theirs that are added.
     """
 
+    wordings: tuple[Operation, ...]
     operations: tuple[Operation, ...]
     conflicts: tuple[Conflict, ...]
     settled: tuple[Conflict, ...]
     included: tuple[Address, ...]
+
+    @classmethod
+    def of(cls, operations: Iterable[Operation]) -> MergePlan:
+        """Return a plan without conflicts."""
+        return cls((), tuple(operations), (), (), ())
 
 
 def no_put(content: bytes) -> ObjectId:

@@ -5,8 +5,10 @@ The rules are deterministic. They change nothing, and each warning names its mes
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from trace_store import errors
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 from trace_store.history.diff import longest_increasing
 from trace_store.merge.inputs import DECISION
 from trace_store.objects.address import Address
@@ -39,7 +41,7 @@ MEANINGS: Mapping[str, str] = {
     RESULT_WITHOUT_CALL: "the result has no call here",
     PIN_LOST: "it is no longer pinned",
     QUESTION_REWORDED: "the message that it answers was edited",
-    INSTRUCTION_ADDED: "an instruction was added before it",
+    INSTRUCTION_ADDED: "an instruction or a user message was added before it",
     JUDGED: "a model says that its meaning may have changed",
 }
 _SHORTEST = 8
@@ -56,6 +58,8 @@ class MeaningWarning:
         others: the first few messages that cause it.
         said: the model's explanation, for JUDGED.
     """
+
+    JSON = "meaning -said"
 
     kind: str
     address: Address
@@ -181,7 +185,9 @@ def lost_pins(before: Iterable[Entry], after: Fold) -> list[MeaningWarning]:
 
 
 def changed_premises(was: Fold, now: Fold, new: Collection[Address]) -> list[MeaningWarning]:
-    """Return warnings about new answers whose question was edited, or which now follow additional instructions.
+    """Return warnings about a new answer whose question was edited, or that follows what it was written without.
+
+    That is an instruction or a message of the user, which may correct what the answer still relies on.
 
     Args:
         was: the context that they were written for.
@@ -199,8 +205,11 @@ def changed_premises(was: Fold, now: Fold, new: Collection[Address]) -> list[Mea
             found.append(_warning(QUESTION_REWORDED, answer, [asked]))
     added = [
         entry
-        for entry in now.visible()
-        if is_instruction(entry) and entry.address not in was and entry.address not in new
+        for entry in takewhile(lambda entry: entry is not answer, now.entries)
+        if entry.visible
+        and (is_instruction(entry) or _is_from_user(entry))
+        and entry.address not in was
+        and entry.address not in new
     ]
     if added:
         found.append(_warning(INSTRUCTION_ADDED, answer, added))
@@ -217,6 +226,10 @@ def _answered_calls(entry: Entry) -> list[tuple[Address, str]]:
         for part in entry.parts
         if part["type"] == "tool_result" and "call" in part
     ]
+
+
+def _is_from_user(entry: Entry) -> bool:
+    return entry.message.get("role") == "user" and not entry.answers
 
 
 def is_instruction(entry: Entry) -> bool:

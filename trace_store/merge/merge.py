@@ -9,16 +9,16 @@ from __future__ import annotations
 from itertools import permutations
 
 from trace_store import errors, history, refs
-from trace_store import revision as revisions
-from trace_store.contracts import RefEdit, Transaction
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.contracts import RefEdit
+from trace_store.contracts.ref_names import BRANCHES
 from trace_store.merge import in_progress
-from trace_store.merge.conflicts import OURS
+from trace_store.merge.conflicts import OURS, resolver_of
 from trace_store.merge.inputs import DECISIONS, SEMANTIC, ContextCache
 from trace_store.merge.merge_commits import EVEN, MergeCommits, retry_until_written
 from trace_store.merge.result import (
     FAST_FORWARD,
-    JOINER,
     MERGED,
     NEVER,
     ONLY,
@@ -28,43 +28,35 @@ from trace_store.merge.result import (
     Merge,
     MergeOptions,
 )
-from trace_store.objects.content import ObjectCollector
-from trace_store.oid import ObjectId
-from trace_store.ref_names import BRANCHES
+from trace_store.store import revision as revisions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.contracts import RefReader
-    from trace_store.merge.conflicts import Conflict, Resolver
+    from trace_store.merge.conflicts import Answer, Conflict
     from trace_store.merge.merge_commits import CachedAdvice
     from trace_store.merge.result import Advise
-    from trace_store.secrets.guard import Guard
-    from trace_store.store.handle import Store
+    from trace_store.writer import Change, Writer
 
 _FEW = 4
 """For up to this many tips every order is tried; for more, only the order by age."""
 
 
 def merge(
-    store: Store,
+    writer: Writer,
     revision: str = "",
     options: MergeOptions = MergeOptions(),  # noqa: B008 - a value
     *,
-    author: str,
-    guard: Guard | None = None,
-    resolver: Resolver | None = None,
+    resolver: Answer | None = None,
     advise: Advise | None = None,
 ) -> Merge:
-    """Merge a revision, or else the branch's other tips or its upstream, into HEAD's branch.
+    """Merge a revision, or else the branch's other tips or its upstream, into a branch.
 
     Args:
-        store: the repository's store.
+        writer: the branch.
         revision: what to merge; "" is the other tips of a diverged branch, or else the upstream.
         options: the strategy and other options.
-        author: the author of the merge commit.
-        guard: redacts secrets in texts that resolve conflicts.
         resolver: returns the resolution of a conflict, or None to leave it open. With open conflicts the merge stops
             and writes only its state: see `continue_merge` and `abort`.
         advise: resolves a whole merge for the strategy `semantic`, as `semantic.Advisor`.
@@ -78,7 +70,7 @@ def merge(
         InvalidInputError: an option is not valid, or the histories are unrelated.
         RefChangedError: the branch kept moving; every retry lost the race.
     """
-    in_progress.refuse_while_stopped(store)
+    store, change = writer.store, writer.begin("merge")
     options.check()
     if options.strategy == SEMANTIC and advise is None:
         raise errors.StateError("a semantic merge needs a model", code=errors.ErrorCode.NO_MODEL)
@@ -86,21 +78,19 @@ def merge(
     tips = store.refs.tips(ref)
     before = tips[0] if tips else None
     if not revision and len(tips) < 2:
-        revision = (history.branches.upstream_of(store, ref) or "").removeprefix(revisions.HEADS)
+        revision = (history.branch_state.upstream_of(store, ref) or "").removeprefix(BRANCHES)
     theirs = [revisions.resolve_commit(store, revision)] if revision else list(tips[1:])
     name = revision or " ".join([refs.reflog.DIVERGED_TIPS, *(tip.short() for tip in theirs)])
     inputs = options.as_inputs(name, theirs, joins=not revision)
     stop = in_progress.Stop(in_progress.MERGE, ref, before, inputs, {}, [])
-    return _MergeRun(store, stop, author, guard, resolver, advise).run()
+    return _MergeRun(change, stop, resolver, advise).run()
 
 
 def continue_merge(
-    store: Store,
+    writer: Writer,
     *,
-    author: str,
     message: str = "",
-    guard: Guard | None = None,
-    resolver: Resolver | None = None,
+    resolver: Answer | None = None,
     skip: bool = False,
 ) -> Merge:
     """Continue a stopped merge on the branch's current tip; `skip` leaves out the tip that it stopped at.
@@ -110,23 +100,24 @@ def continue_merge(
         RefChangedError: the branch was deleted or renamed.
         As `merge`.
     """
+    store = writer.store
     stop = in_progress.required_stop(store, in_progress.MERGE)
     if in_progress.is_written(store, stop):
         in_progress.clear_stop(store)
         tip = store.refs.read(stop.ref)
         return Merge(UP_TO_DATE, stop.ref, tip, tip, ())
-    store = in_progress.on_branch(store, stop)
+    in_progress.check_branch(store, stop)
     if message:
         stop.inputs["message"] = message
     if skip:
         stop.skipped.append(stop.number)
-    return _MergeRun(store, stop, author, guard, resolver).run()
+    return _MergeRun(writer.begin(), stop, resolver).run()
 
 
-def look_at_merge(store: Store) -> Merge:
+def look_at_merge(writer: Writer) -> Merge:
     """Return the current result of the merge in progress without writing it; raises as `continue_merge`."""
-    stop = in_progress.required_stop(store, in_progress.MERGE)
-    return _MergeRun(store, stop, JOINER, None, None).compute_result()
+    stop = in_progress.required_stop(writer.store, in_progress.MERGE)
+    return _MergeRun(writer.begin(), stop).compute_result()
 
 
 @value
@@ -156,18 +147,16 @@ class _MergeRun:
 
     def __init__(
         self,
-        store: Store,
+        change: Change,
         stop: in_progress.Stop,
-        author: str,
-        guard: Guard | None,
-        resolver: Resolver | None,
+        resolver: Answer | None = None,
         advise: Advise | None = None,
     ) -> None:
+        store = change.writer.store
+        self._change = change
         self._store = store
         self._stop = stop
-        self._author = author
-        self._guard = guard
-        self._resolver = resolver
+        self._resolver = resolver_of(resolver)
         self._advise = advise
         self._cache = ContextCache(store)
         self._advice: dict[ObjectId, CachedAdvice] = {}
@@ -208,6 +197,7 @@ class _MergeRun:
             commits.changed,
             self._stop.numbered(course.conflicts),
             self._stop.by_hand(commits.settled),
+            () if course.outcome == STOPPED else tuple(commits.warnings),
         )
 
     def _compute(self, ours: ObjectId | None) -> _Outcome:
@@ -236,8 +226,7 @@ class _MergeRun:
         self, ours: ObjectId | None, theirs: Sequence[ObjectId], *, asks: bool = True
     ) -> _Outcome:
         """Merge tips into ours; `asks` allows the resolver and the model to resolve conflicts."""
-        gathering = ObjectCollector() if self._guard is None else self._guard.gathering()
-        commits = MergeCommits(self._cache, self._stop, self._author, gathering)
+        commits = MergeCommits(self._cache, self._stop, self._change.again())
         if asks:
             commits.ask(self._resolver, self._advise, self._advice)
         outcome, tip = UP_TO_DATE, ours
@@ -290,16 +279,12 @@ class _MergeRun:
 
     def _write(self, ours: ObjectId | None, tip: ObjectId, course: _Outcome) -> None:
         stop = self._stop
-        said = f"merge {stop.inputs['name']}"
+        reason = f"merge {stop.inputs['name']}"
         if course.outcome == FAST_FORWARD:
-            said += ": fast-forward"
-
-        def build(refs: RefReader) -> Transaction:
-            return Transaction(course.commits.objects, [RefEdit(stop.ref, tip, ours)], said)
-
+            reason += ": fast-forward"
         if ours is not None:
             self._store.refs.set_original(ours)
-        self._store.transact(build, author=self._author)
+        course.commits.change.write(lambda _: [RefEdit(stop.ref, tip, ours)], reason)
 
 
 __all__ = ["Merge", "MergeOptions", "continue_merge", "look_at_merge", "merge"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from trace_store.context.fold import REMOVED, REPLACED, Fold
-from trace_store.merge import changes
 from trace_store.merge import conflicts as kinds
 from trace_store.merge.changes import Changes, both_parts, reworded_parts, visibility_of
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS, ConflictCollector
 from trace_store.merge.duplicate_answers import Answers
 from trace_store.merge.inputs import APPEND, DECISION, DECISIONS, INTERLEAVE, MergePlan, no_put
+from trace_store.merge.order import ContextOrder, fewest_moved, moves_into, neighbour
 from trace_store.objects import operations as ops
 
 TYPE_CHECKING = False
@@ -54,6 +54,7 @@ def three_way(
     Raises:
         InvalidOperationError: a text resolves a conflict, and there is no `put`.
     """
+    favour = THEIRS if strategy == THEIRS else favour
     conflicts = ConflictCollector(resolutions or {}, favour, step, reverts=reverts, read=read)
     made = _Merge(base, ours, theirs, conflicts, put, reverts=reverts)
     if strategy == THEIRS:
@@ -63,6 +64,7 @@ def three_way(
     elif strategy != OURS:
         made.join(time_of if strategy == INTERLEAVE else None)
     return MergePlan(
+        tuple(made.wordings()),
         tuple(made.operations()),
         tuple(conflicts.open),
         tuple(conflicts.settled),
@@ -92,11 +94,11 @@ class _Merge:
         self.brought: list[Address] = []
         self._base, self._ours, self._theirs = base, ours, theirs
         self._conflicts, self._put, self._reverts = conflicts, put, reverts
-        self._placements: list[Operation] = []
         self._tools: tuple[bytes, ...] | None = None
         self._answers: list[Operation] = []
+        self._unchosen: dict[Address, Entry] = {}  # messages whose wording in theirs was not chosen
         self._kept: set[Address] = set()  # messages that a resolution keeps as they are in ours
-        self._order = [entry.address for entry in ours.entries]
+        self._order = ContextOrder(ours, theirs)
         held = ours.addresses()
         self._shared = [entry for entry in theirs.entries if entry.address in held]
         # An entry that neither side has changed since they parted is one object in both.
@@ -104,10 +106,21 @@ class _Merge:
         self._own = [entry for entry in ours.entries if id(entry) not in yours]
         self._other = [entry for entry in theirs.entries if id(entry) not in mine]
 
+    def wordings(self) -> list[Operation]:
+        """Return edits that keep the wordings of theirs that were not chosen as earlier versions."""
+        made: list[Operation] = []
+        for address, yours in self._unchosen.items():
+            mine = self._ours.entry(address)
+            if all(yours.parts != version.parts for version in mine.versions):
+                made.append(ops.edit(address, yours.parts))
+                if address not in self.changes or self.changes[address].parts is None:
+                    made.append(ops.edit(address, mine.parts))
+        return made
+
     def operations(self) -> list[Operation]:
-        """Return all operations of the merge, in order."""
+        """Return all other operations of the merge, in order."""
         tools = [] if self._tools is None else [ops.tools(list(self._tools))]  # type: ignore[arg-type]
-        return [*self._placements, *tools, *self._answers, *self.changes.operations()]
+        return [*self._order.operations, *tools, *self._answers, *self.changes.operations()]
 
     def join(self, time_of: Callable[[Address], int] | None) -> None:
         """Merge new and changed messages of theirs; `time_of` interleaves the ends by time."""
@@ -115,10 +128,9 @@ class _Merge:
         self._merge_properties()
         new = self._new_of_theirs()
         self._resolve_summaries(new)
-        answers = Answers(self._base, self._ours, self._theirs, self._conflicts, self._put)
+        answers = self._answers_of_both()
         if not self._reverts:
-            left_out = answers.settle_results(new, self.changes)
-            new = [each for each in new if each.address not in left_out]
+            new = answers.settle_results(new, self.changes)
             self._answers += answers.settle_turns(new, self.changes)
             touched = {*self.changes, *(entry.address for entry in self._other)}
             shared = [each for each in touched if each in self._ours and each in self._theirs]
@@ -134,10 +146,13 @@ class _Merge:
         new = [
             e for e in self._theirs.entries if e.address in units and e.address not in self._ours
         ]
-        self._add_new(new, None)
+        self._add_new(self._answers_of_both().settle_results(new, self.changes), None)
 
     def take_theirs(self) -> None:
-        """Make the context equal to theirs; messages that only ours has are hidden."""
+        """Make the context equal to theirs; messages that only ours has are hidden.
+
+        But a result that only ours has stays with its call, with the content of theirs if theirs has one.
+        """
         for entry in self._shared:
             mine = self._ours.entry(entry.address)
             if mine.same_state(entry):
@@ -155,13 +170,17 @@ class _Merge:
             if not {*self._ours.unit(mine.address)} & self._theirs.addresses() and mine.visible:
                 self.changes[mine.address].visibility = (REMOVED, False)
         new = [each for each in self._theirs.entries if each.address not in self._ours]
-        self._add(new, self._order[-1] if self._order else None)
+        self._add(self._answers_of_both().settle_results(new, self.changes), self._last())
         wanted = [each.address for each in self._theirs.entries]
-        going = changes.fewest_moved([a for a in self._order if a in self._theirs], wanted)
-        going |= self._whole_units(going) & {*wanted}
-        self._place(changes.moves_into(wanted, going, set(self._order)))
+        order = self._order.addresses
+        going = fewest_moved([a for a in order if a in self._theirs], wanted)
+        going |= self._order.units(going) & {*wanted}
+        self._order.move(moves_into(wanted, going, {*order}))
         if self._theirs.tools != self._ours.tools:
             self._tools = self._theirs.tools
+
+    def _answers_of_both(self) -> Answers:
+        return Answers(self._base, self._ours, self._theirs, self._conflicts, self._put)
 
     # Visibility of units
 
@@ -290,12 +309,16 @@ class _Merge:
         """Merge content, priority, labels and patterns of common messages."""
         ranked: set[Address] = set()
         for yours in self._other:
-            if yours.address not in self._ours or yours.address in self._kept:
+            if yours.address not in self._ours:
                 continue
             mine = self._ours.entry(yours.address)
             if mine.same_state(yours):
                 continue
             was = self._base_entry(mine)
+            if yours.address in self._kept:
+                if yours.parts not in (mine.parts, was.parts):
+                    self._unchosen[yours.address] = yours
+                continue
             self._merge_content(was, mine, yours)
             if yours.address not in ranked:
                 ranked.update(self._merge_priority(yours.address))
@@ -307,14 +330,16 @@ class _Merge:
         change = self.changes
         if mine.parts == was.parts:
             change[mine.address].parts = yours.parts
-        elif not (mine.hidden and yours.hidden):
-            settled = self._resolve(kinds.BOTH_EDITED, mine.address)
-            if settled.choice == THEIRS:
-                change[mine.address].parts = yours.parts
-            elif settled.choice == BOTH:
-                change[mine.address].parts = both_parts(mine.parts, yours.parts)
-            elif settled.choice == TEXT:
-                change[mine.address].parts = reworded_parts(mine.parts, settled.text, self._put)
+            return
+        settled = self._resolve(kinds.BOTH_EDITED, mine.address)
+        if settled.choice == THEIRS:
+            change[mine.address].parts = yours.parts
+            return
+        self._unchosen[mine.address] = yours
+        if settled.choice == BOTH:
+            change[mine.address].parts = both_parts(mine.parts, yours.parts)
+        elif settled.choice == TEXT:
+            change[mine.address].parts = reworded_parts(mine.parts, settled.text, self._put)
 
     def _merge_priority(self, address: Address) -> list[Address]:
         """Merge the priority of the unit of a common message; return the messages of that unit in both contexts."""
@@ -475,24 +500,31 @@ class _Merge:
                     self._add(run, self._end_of_ours(after, there))
                 run, after = [], entry.address
         if time_of is None:
-            self._add(run, self._order[-1] if self._order else None)
+            self._add(run, self._last())
         else:
-            end = max((at for at, a in enumerate(self._order) if a in there), default=-1) + 1
-            self._interleave(run, self._order[end:], time_of)
+            order = self._order.addresses
+            end = max((at for at, a in enumerate(order) if a in there), default=-1) + 1
+            self._interleave(run, order[end:], time_of)
 
     def _last_of_unit(self, address: Address) -> Address:
         """Return our last message of a unit that a result of theirs belongs to."""
         unit = set(self._theirs.unit(address))
         for each in self._theirs.unit(address):
             unit.update(self._ours.unit(each) if each in self._ours else ())
-        return next(each for each in reversed(self._order) if each in unit)
+        return next(each for each in reversed(self._order.addresses) if each in unit)
 
     def _end_of_ours(self, after: Address | None, there: Collection[Address]) -> Address | None:
         """Return the last message that ours added after a common one; theirs goes after it."""
-        at = -1 if after is None else self._order.index(after)
-        while at + 1 < len(self._order) and self._order[at + 1] not in there:
+        order = self._order.addresses
+        at = -1 if after is None else order.index(after)
+        while at + 1 < len(order) and order[at + 1] not in there:
             at += 1
-        return self._order[at] if at >= 0 else None
+        return order[at] if at >= 0 else None
+
+    def _last(self) -> Address | None:
+        """Return the last message of the context by now."""
+        order = self._order.addresses
+        return order[-1] if order else None
 
     def _interleave(
         self, run: Sequence[Entry], own: Sequence[Address], time_of: Callable[[Address], int]
@@ -507,26 +539,17 @@ class _Merge:
         ):
             mixed += addresses
         coming = {entry.address for entry in run}
-        before = self._order[: len(self._order) - len(own)]
-        steps = changes.moves_into([*before, *mixed], coming, {*self._order})
+        order = self._order.addresses
+        before = order[: len(order) - len(own)]
+        steps = moves_into([*before, *mixed], coming, {*order})
         for targets, after in steps:
             self._add([self._theirs.entry(each) for each in targets], after)
 
     def _add(self, entries: Sequence[Entry], after: Address | None) -> None:
         """Add messages of theirs after another one; None puts them first."""
-        if not entries:
-            return
-        addresses = [entry.address for entry in entries]
-        is_end = bool(self._order) and after == self._order[-1]
-        carried = [entry.to_carried() for entry in entries]
-        if self._order and after is None:  # `add` cannot insert at the start
-            self._placements.append(ops.add(carried))
-            self._placements.append(ops.move(addresses, after=None))
-        else:
-            self._placements.append(ops.add(carried, after=None if is_end else after))
-        at = 0 if after is None else self._order.index(after) + 1
-        self._order[at:at] = addresses
-        self.brought += addresses
+        if entries:
+            self._order.add(entries, after)
+            self.brought += [entry.address for entry in entries]
 
     # Positions
 
@@ -536,44 +559,22 @@ class _Merge:
         ours = [entry.address for entry in self._ours.entries]
         theirs = [entry.address for entry in self._theirs.entries]
         shared = {entry.address for entry in self._shared}
-        going = changes.fewest_moved(before, theirs) & shared
+        going = fewest_moved(before, theirs) & shared
         if not going or [a for a in ours if a in shared] == [a for a in theirs if a in shared]:
             return
-        by_us = changes.fewest_moved(before, ours) & shared
+        by_us = fewest_moved(before, ours) & shared
         still = shared - by_us - going
         for address in [a for a in theirs if a in by_us & going]:
-            places = [changes.neighbour(order, address, still) for order in (ours, theirs)]
+            places = [neighbour(order, address, still) for order in (ours, theirs)]
             if places[0] == places[1] or self._resolve(kinds.BOTH_MOVED, address).choice == OURS:
                 going.discard(address)
-        self._place(changes.moves_into(theirs, self._whole_units(going) & shared, shared))
-
-    def _whole_units(self, addresses: Iterable[Address]) -> set[Address]:
-        return {each for a in addresses if a in self._ours for each in self._ours.unit(a)}
-
-    def _place(self, steps: Iterable[tuple[list[Address], Address | None]]) -> None:
-        for targets, after in steps:
-            moved = [*targets, *(a for a in self._whole_units(targets) if a not in targets)]
-            rest = [each for each in self._order if each not in moved]
-            at = 0 if after is None else rest.index(after) + 1
-            self._placements.append(ops.move(targets, after=after))
-            whole = [each for each in self._order if each in moved]
-            self._order = [*rest[:at], *_moved_order(targets, whole, self._ours), *rest[at:]]
+        self._order.move(moves_into(theirs, self._order.units(going) & shared, shared))
 
 
 def _unit_priority(side: Fold, unit: Iterable[Address], was: str) -> str:
     """Return the priority of a unit, changed as soon as one of its messages is."""
     found = (side.entry(each).priority for each in unit if each in side)
     return next((each for each in found if each != was), was)
-
-
-def _moved_order(targets: Sequence[Address], moved: Sequence[Address], fold: Fold) -> list[Address]:
-    """Return moved messages in the order of the fold: units as named, each in context order."""
-    found: dict[Address, None] = {}
-    for address in targets:
-        unit = set(fold.unit(address)) if address in fold else {address}
-        if address not in found:
-            found.update(dict.fromkeys(each for each in moved if each in unit))
-    return list(found)
 
 
 def _unit_times(

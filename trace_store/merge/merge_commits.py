@@ -7,15 +7,16 @@ an attempt loses the race for the ref, resolutions stay valid for the retry as l
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.frozen import replace, value
+from trace_store.base.frozen import replace, value
+from trace_store.base.oid import ObjectId
 from trace_store.merge.conflicts import resolve_open
 from trace_store.merge.inputs import APPEND, INTERLEAVE, MergePlan
+from trace_store.merge.meaning_warnings import changed_premises
 from trace_store.merge.merge3 import three_way
 from trace_store.merge.result import JOINER, MergeRequest, message_of, meta_of
 from trace_store.objects import address
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import SQUASHES, Commit
-from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from trace_store.merge.conflicts import Conflict, Resolution, Resolver
     from trace_store.merge.in_progress import Stop
     from trace_store.merge.inputs import ContextCache
+    from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.merge.result import Advise, MergeAdvice
-    from trace_store.objects.commit import Operation
-    from trace_store.objects.content import ObjectCollector
+    from trace_store.writer import Change
 
     T = TypeVar("T")
 
@@ -44,12 +45,14 @@ class CachedAdvice:
     Attributes:
         ours: the tip that it is about.
         advised: the advice.
-        gathering: its content.
+        objects: its content.
+        facts: metadata for the merge commit about how the content was collected.
     """
 
     ours: ObjectId
     advised: MergeAdvice
-    gathering: ObjectCollector
+    objects: tuple[tuple[ObjectId, bytes], ...]
+    facts: Mapping[str, object]
 
 
 class MergeCommits:
@@ -60,26 +63,27 @@ class MergeCommits:
         hidden: number of those that are hidden.
         changed: number of our messages that were changed.
         settled: resolved conflicts.
+        change: the change that they belong to, with the texts that resolve conflicts.
+        warnings: possible changes of meaning.
     """
 
     def __init__(
         self,
         cache: ContextCache,
         stop: Stop,
-        author: str,
-        gathering: ObjectCollector,
+        change: Change,
     ) -> None:
         self.included = self.hidden = self.changed = 0
         self.settled: list[Conflict] = []
+        self.warnings: list[MeaningWarning] = []
         self._store = cache.store
         self._cache = cache
         self._stop = stop
-        self._author = author
-        self._gathering = gathering
+        self.change = change
+        self._gathering = change.gathering
         self._resolver: Resolver | None = None
         self._advise: Advise | None = None
         self._advice: dict[ObjectId, CachedAdvice] = {}
-        self._new: list[tuple[ObjectId, bytes]] = []
         self._facts: Mapping[str, object] = {}  # metadata of earlier advice
 
     def ask(
@@ -96,11 +100,6 @@ class MergeCommits:
             advice: earlier advice by tip; new advice is added.
         """
         self._resolver, self._advise, self._advice = resolver, advise, advice
-
-    @property
-    def objects(self) -> list[tuple[ObjectId, bytes]]:
-        """The objects to write: commits, and texts that resolve conflicts."""
-        return [*self._gathering.objects, *self._new]
 
     def join(
         self, ours: ObjectId, theirs: ObjectId, bases: Sequence[ObjectId]
@@ -132,13 +131,12 @@ class MergeCommits:
         if plan.conflicts:
             return None, plan.conflicts
         self.included += len(plan.included)
-        operations = [*plan.operations, *(advised.operations if advised is not None else ())]
         if self._stop.inputs["squash"]:
-            if not operations:
+            advice = advised is not None and advised.operations
+            if not (plan.operations or plan.wordings or advice):
                 return None, ()
-            links = [(SQUASHES, str(theirs))]
-            return self._create([ours], operations, plan, advised, links), ()
-        return self._create([ours, theirs], operations, plan, advised), ()
+            return self._create(bases, [ours], plan, advised, [(SQUASHES, str(theirs))]), ()
+        return self._create(bases, [ours, theirs], plan, advised), ()
 
     def _ask_model(
         self,
@@ -152,9 +150,9 @@ class MergeCommits:
         given = self._advice.pop(theirs, None)
         if given is not None:  # its resolutions are part of the plan already
             if not plan.conflicts and self._only_grew(given.ours, ours):
-                for oid, data in given.gathering.objects:
+                for oid, data in given.objects:
                     self._gathering.add(oid, data)
-                self._facts = {**self._facts, **given.gathering.facts}
+                self._facts = {**self._facts, **given.facts}
                 self._advice[theirs] = given
                 return plan, given.advised
             for key in given.advised.resolutions:
@@ -170,8 +168,9 @@ class MergeCommits:
             for key, said in advised.resolutions.items()
         }
         self._stop.resolutions.update(about)
+        gathering = self._gathering
         self._advice[theirs] = CachedAdvice(
-            ours, replace(advised, resolutions=about), self._gathering
+            ours, replace(advised, resolutions=about), tuple(gathering.objects), gathering.facts
         )
         return plan, advised
 
@@ -222,24 +221,25 @@ class MergeCommits:
 
     def _create(
         self,
+        bases: Sequence[ObjectId],
         parents: Sequence[ObjectId],
-        operations: Sequence[Operation],
         plan: MergePlan,
         advised: MergeAdvice | None = None,
         links: Sequence[tuple[str, str]] = (),
     ) -> ObjectId:
         """Create a merge commit, check it against its parents, and return its id."""
         inputs = self._stop.inputs
+        operations = [*plan.operations, *(advised.operations if advised is not None else ())]
         is_joint = self._is_joint(plan, advised)
         message = inputs["message"] or message_of(inputs, self._stop.ref)
         commit = Commit(
             parents,
-            JOINER if is_joint else self._author,
+            JOINER if is_joint else self.change.author,
             max(self._cache.commit(each).time for each in parents)
             if is_joint
             else self._store.clock.now(),
-            operations,
-            self._gathering.text(message),
+            [*plan.wordings, *operations],
+            message,
             {
                 **meta_of(inputs, plan, advised.meta if advised else None),
                 **self._gathering.facts,
@@ -247,6 +247,7 @@ class MergeCommits:
             },
             links,
         )
+        oid = self.change.add(commit)
         merged = self._cache.fold(parents[0]).copy()
         merged.apply(address.HERE, commit)
         came = set(plan.included)
@@ -255,9 +256,8 @@ class MergeCommits:
         }
         self.changed += len({each for each in merged.units(named) if each.birth} - came)
         self.hidden += sum(not merged.entry(each).visible for each in came)
-        data = commit.encode()
-        oid = hash_object(data)
-        self._new.append((oid, data))
+        base = self._cache.fold(bases[0] if bases else None)
+        self.warnings += changed_premises(base, merged, came)
         self._cache.remember(oid, commit)
         return oid
 

@@ -5,21 +5,25 @@ A call and its results move as a unit, and nothing is put between them.
 
 from __future__ import annotations
 
-from trace_store import context, errors, history
-from trace_store.frozen import value
+from collections.abc import Sequence
+
+from trace_store import errors
+from trace_store.base.frozen import value
+from trace_store.context.fold import Entry, Fold
+from trace_store.context.snapshots import fold_of
+from trace_store.history import commit
+from trace_store.history.draft import CommitResult, Draft
 from trace_store.merge import meaning_warnings
+from trace_store.merge.meaning_warnings import MeaningWarning
 from trace_store.merge.merge_commits import retry_until_written
-from trace_store.revision import as_address, resolve_address, resolve_commit
+from trace_store.objects.address import Address
+from trace_store.store.revision import as_address, resolve_address, resolve_commit
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_store.context.fold import Entry
-    from trace_store.history.draft import CommitResult
-    from trace_store.merge.meaning_warnings import MeaningWarning
-    from trace_store.objects.address import Address
-    from trace_store.store.handle import Store
+    from trace_store.history.draft import Target
 
 AFTER, BEFORE, FIRST, LAST = "after", "before", "first", "last"
 
@@ -35,30 +39,35 @@ class MoveResult:
         result: the commit; None if nothing moved or nothing was to be written.
     """
 
+    JSON = "commit=result.oid changed"
+
     moved: tuple[Address, ...]
     after: Address | None
     warnings: tuple[MeaningWarning, ...]
     result: CommitResult | None
 
+    @property
+    def changed(self) -> bool:
+        """Whether something was written."""
+        return self.result is not None
+
 
 def move(
-    store: Store,
+    writer: Writer,
     targets: Sequence[str | tuple[bytes, int]],
     where: str,
     neighbour: str | tuple[bytes, int] = "",
     *,
-    author: str,
     message: str = "",
     dry_run: bool = False,
 ) -> MoveResult:
     """Move visible messages within HEAD's context.
 
     Args:
-        store: the repository's store.
+        writer: the branch.
         targets: addresses or their texts; the messages keep their order.
         where: AFTER or BEFORE a neighbour, FIRST or LAST.
         neighbour: the neighbour's address or its text.
-        author: the author of the commit.
         message: the commit message.
         dry_run: write nothing.
 
@@ -70,24 +79,24 @@ def move(
         As `history.write`.
     """
     return retry_until_written(
-        lambda: _move(store, targets, where, neighbour, author, message, dry_run=dry_run)
+        lambda: _move(writer, targets, where, neighbour, message, dry_run=dry_run)
     )
 
 
 def _move(
-    store: Store,
+    writer: Writer,
     targets: Sequence[str | tuple[bytes, int]],
     where: str,
     neighbour: str | tuple[bytes, int],
-    author: str,
     message: str,
     *,
     dry_run: bool,
 ) -> MoveResult:
+    store = writer.store
     tip = resolve_commit(store, "HEAD")
     named = [_as_address(store, each) for each in targets]
     neighbour_address = _as_address(store, neighbour) if where in (AFTER, BEFORE) else None
-    state = context.snapshots.fold_of(store, tip)
+    state = fold_of(store, tip)
     seen = list(state.visible())
     blocks = _split_blocks(state)
     wanted = [_block_of(blocks, each) for each in named]
@@ -110,9 +119,9 @@ def _move(
     )
     if dry_run or order == [entry.address for entry in seen]:
         return MoveResult(moved, after, warnings, None)
-    draft = history.commit.new_draft(store)
+    draft = Draft(writer)
     draft.move(list(moved), after=after)
-    result = history.commit.write(store, draft, author=author, message=message, onto=tip)
+    result = commit.write(draft, message=message, onto=tip)
     return MoveResult(moved, after, warnings, result)
 
 
@@ -120,7 +129,7 @@ def _as_address(store: Store, given: str | tuple[bytes, int]) -> Address:
     return resolve_address(store, given) if isinstance(given, str) else as_address(given)
 
 
-def _split_blocks(state: context.fold.Fold) -> list[list[Entry]]:
+def _split_blocks(state: Fold) -> list[list[Entry]]:
     """Return the visible messages in blocks that must not be split: a unit and everything between its messages."""
     seen = list(state.visible())
     places = {entry.address: at for at, entry in enumerate(seen)}
@@ -141,3 +150,16 @@ def _block_of(blocks: Sequence[list[Entry]], address: Address) -> list[Entry]:
     raise errors.MessageNotFoundError(
         f"the context does not show message {address}", address=address
     )
+
+
+def place_of(after: Target | None, before: Target | None, last: bool) -> tuple[str, Target]:
+    """Return where to move messages, and beside which message; by default to the beginning.
+
+    Raises:
+        InvalidInputError: several places are given.
+    """
+    places = [("after", after), ("before", before), ("last", "" if last else None)]
+    given = [(where, beside) for where, beside in places if beside is not None]
+    if len(given) > 1:
+        raise errors.InvalidInputError("give one of after, before and last")
+    return given[0] if given else ("first", "")

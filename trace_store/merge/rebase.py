@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from trace_store import history
-from trace_store import revision as revisions
+from collections.abc import Callable, Sequence
+
+from trace_store.base.oid import ObjectId
+from trace_store.history.branch_state import required_upstream
+from trace_store.history.branches import branch_of_head
+from trace_store.llm.contract import Model
 from trace_store.merge import in_progress
 from trace_store.merge.conflicts import check_favour
 from trace_store.merge.replay import Replay
 from trace_store.merge.result import Rewrite
 from trace_store.merge.todo import DROP, PICK, Step, Todo, add_new_commits, commits_since, complete
-from trace_store.oid import ObjectId
-from trace_store.revision import commits_of
+from trace_store.store import revision as revisions
+from trace_store.store.revision import commits_of
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from trace_store.merge.conflicts import Resolver
-    from trace_store.merge.llm_assist.review import Judge
-    from trace_store.secrets.guard import Guard
-    from trace_store.store.handle import Store
+    from trace_store.merge.conflicts import Answer
 
 
 def to_rebase(
@@ -57,7 +58,7 @@ class RebaseRange:
         """Find the commits; arguments and errors as in `rebase`."""
         self.tip = revisions.resolve_commit(store, "HEAD")
         if upstream == "":
-            upstream = history.branches.required_upstream(store)
+            upstream = required_upstream(store)
         base = None if upstream is None else revisions.resolve_commit(store, upstream)
         self.start = revisions.resolve_commit(store, onto) if onto else base
         self.name = onto or upstream or ""
@@ -66,34 +67,30 @@ class RebaseRange:
 
 
 def rebase(
-    store: Store,
+    writer: Writer,
     upstream: str | None = "",
     *,
-    author: str,
     onto: str = "",
     plan: Callable[[Todo], Sequence[Step]] | None = None,
     drop_pinned: bool = False,
     favour: str = "",
-    guard: Guard | None = None,
-    resolver: Resolver | None = None,
-    judge: Judge | None = None,
+    resolver: Answer | None = None,
+    judge: Model | None = None,
 ) -> Rewrite:
     """Reapply the commits of HEAD's branch on top of another base.
 
     Commits that the new base already contains are left out.
 
     Args:
-        store: the repository's store.
+        writer: the branch.
         upstream: this revision and its ancestors are not rebased; "" is the branch's upstream, None rebases everything.
-        author: who runs the command.
         onto: the new base; "" is `upstream`.
         plan: gets a step for each commit, oldest first, and returns the steps to do; None does all. Commits that are
             made meanwhile are rebased at the end.
         drop_pinned: allow dropping pinned messages.
         favour: "ours" or "theirs" resolves every conflict that allows it; ours is the new base.
-        guard: redacts secrets in texts that resolve conflicts.
         resolver: as in `merge`.
-        judge: reviews changes of meaning, as `judging.Judge`; None skips the review.
+        judge: a model that reviews changes of meaning; None skips the review.
 
     Raises:
         StateError: another operation is in progress.
@@ -103,9 +100,9 @@ def rebase(
         InvalidInputError: the plan or the side to favour is not valid.
         RefChangedError: the branch was moved away meanwhile, or every retry lost the race.
     """
-    in_progress.refuse_while_stopped(store)
+    store, change = writer.store, writer.begin("rebase")
     check_favour(favour)
-    ref = history.branches.branch_of_head(store)
+    ref = branch_of_head(store)
     found = RebaseRange(store, upstream, onto)
     every, start = found.steps, found.start
     steps = every if plan is None else complete(plan(every), found.commits)
@@ -122,4 +119,4 @@ def rebase(
     }
     stop = in_progress.Stop(in_progress.REBASE, ref, found.tip, inputs, {}, [])
     add_new_commits(store, stop)  # an agent may have committed while the plan was edited
-    return Replay(store, stop, author, guard, resolver, judge).run()
+    return Replay(change, stop, resolver, judge).run()

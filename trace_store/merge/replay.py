@@ -8,14 +8,15 @@ are written in one transaction at the end.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.context.fold import is_as_created
-from trace_store.contracts import RefEdit, Transaction
-from trace_store.frozen import replace
-from trace_store.history.switch import keep_and_move
-from trace_store.history.trash import keep_in_trash
+from trace_store.base.frozen import replace
+from trace_store.base.oid import ObjectId, hash_object
+from trace_store.context.fold import Fold, call_messages, is_as_created
+from trace_store.contracts import RefEdit
+from trace_store.history.log import log
+from trace_store.history.trash_refs import keep_in_trash
 from trace_store.merge import conflicts as kinds
-from trace_store.merge import in_progress, meaning_warnings
-from trace_store.merge.changes import reworded_parts
+from trace_store.merge import in_progress, llm_assist, meaning_warnings
+from trace_store.merge.changes import Changes, reworded_parts
 from trace_store.merge.conflicts import (
     OURS,
     REWORDING,
@@ -23,32 +24,31 @@ from trace_store.merge.conflicts import (
     ConflictCollector,
     Resolution,
     resolve_open,
+    resolver_of,
 )
+from trace_store.merge.duplicate_answers import Answers
 from trace_store.merge.inputs import ContextCache, MergePlan
 from trace_store.merge.merge3 import three_way
 from trace_store.merge.merge_commits import MAXIMUM_ATTEMPTS, lost_race
 from trace_store.merge.result import DONE, STOPPED, UP_TO_DATE, Rewrite
 from trace_store.merge.todo import DROP, EDIT, FIXUP, REVERT, SQUASHING, Step, add_new_commits
 from trace_store.objects import operations as ops
+from trace_store.objects.address import resolve_calls
 from trace_store.objects.commit import PICKED, REVERTS, REWRITES, Commit
-from trace_store.objects.content import ObjectCollector
 from trace_store.objects.operations import carried_operations
-from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.head import NAME, Head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.context.fold import Fold
-    from trace_store.contracts import RefReader
-    from trace_store.merge.conflicts import Conflict, Resolver
+    from trace_store.llm.contract import Model
+    from trace_store.merge.conflicts import Answer, Conflict
     from trace_store.merge.llm_assist.review import Judge, Judgement
     from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation
-    from trace_store.secrets.guard import Guard
-    from trace_store.store.handle import Store
+    from trace_store.writer import Change, Writer
 
 
 class ReplayedCommits:
@@ -105,20 +105,18 @@ class Replay:
 
     def __init__(
         self,
-        store: Store,
+        change: Change,
         stop: in_progress.Stop,
-        author: str,
-        guard: Guard | None = None,
-        resolver: Resolver | None = None,
-        judge: Judge | None = None,
+        resolver: Answer | None = None,
+        judge: Model | None = None,
     ) -> None:
+        store = change.writer.store
+        self._change = change
         self._store = store
-        self._judge = judge
+        self._judge = None if judge is None else llm_assist.review.Judge(store, judge)
         self._stop = stop
-        self._author = author
-        self._resolver = resolver
+        self._resolver = resolver_of(resolver)
         self._cache = ContextCache(store)
-        self._content = ObjectCollector() if guard is None else guard.gathering()
         self._rebases = stop.kind == in_progress.REBASE
         self._steps = _steps(stop)
         self._judgement: Judgement | None = None
@@ -177,8 +175,6 @@ class Replay:
 
     def _check(self, found: Rewrite, replayed: ReplayedCommits) -> Rewrite:
         """Check that the result may be written, and add a model's review."""
-        if self._stop.kind == in_progress.REVERT and not self._made:
-            self._refuse_to_revert_nothing()
         if self._rebases and not self._stop.inputs["drop_pinned"]:
             self._refuse_to_drop_pinned(found.before, replayed)
         if found.after is None and found.before is not None:
@@ -250,17 +246,44 @@ class Replay:
         """Return the plan of a step."""
         commit, prefix = self._cache.commit(step.oid), f"{number}:"
         if step.number is not None:
-            return MergePlan(tuple(self._message_operations(step, replayed)), (), (), ())
+            return self._message_plan(step, replayed, prefix)
         if step.action == REVERT:
             return self._merge(step, replayed, prefix)
-        plan = self._append_plan(step.oid, commit, replayed)
-        if plan is None:
-            plan = self._merge(step, replayed, prefix)
-            if plan.operations or not commit.operations or _records_only(commit):
-                whole = carried_operations(step.oid, commit)
-                kept = [o for o in whole if o.name in ops.LEAVES_CONTEXT]
-                plan = replace(plan, operations=(*plan.operations, *kept))
+        plan = self._pick_plan(step, commit, replayed, prefix)
         return self._with_edits(plan, step, replayed, prefix) if step.action == EDIT else plan
+
+    def _pick_plan(
+        self, step: Step, commit: Commit, replayed: ReplayedCommits, prefix: str
+    ) -> MergePlan:
+        """Return the plan that brings the changes of a commit."""
+        if _records_only(commit):
+            is_there = self._has_records(step.oid, commit, replayed)
+            return MergePlan.of(() if is_there else carried_operations(step.oid, commit))
+        appended = self._append_plan(step.oid, commit, replayed)
+        if appended is not None:
+            return appended
+        plan = self._merge(step, replayed, prefix)
+        if not plan.operations:
+            return plan
+        whole = carried_operations(step.oid, commit)
+        kept = [o for o in whole if o.name in ops.LEAVES_CONTEXT]
+        return replace(plan, operations=(*plan.operations, *kept))
+
+    def _has_records(self, oid: ObjectId, commit: Commit, replayed: ReplayedCommits) -> bool:
+        """Return True if the branch has a commit that changes no message, or a copy of it."""
+        origins = {str(oid), *_origins(commit)}
+        if any(not origins.isdisjoint(_origins(made)) for _, made in replayed.new_commits):
+            return True
+        if replayed.start is None or not commit.operations:
+            return False
+        if self._cache.commits.is_ancestor(oid, replayed.start):
+            return True
+        names = {operation.name for operation in commit.operations}
+        return any(
+            names <= {*entry.operations}
+            and not origins.isdisjoint((str(entry.oid), *_origins(entry.commit)))
+            for entry in log(self._store, [replayed.start, f"^{oid}"])
+        )
 
     def _merge(self, step: Step, replayed: ReplayedCommits, prefix: str) -> MergePlan:
         """Return the plan of a three-way merge of a step; `prefix` precedes the keys of conflicts."""
@@ -273,7 +296,7 @@ class Replay:
             favour=self._stop.inputs.get("favour", ""),
             step=prefix,
             reverts=reverts,
-            put=self._content.put,
+            put=self._change.put,
             read=self._store.objects.read,
         )
 
@@ -291,11 +314,13 @@ class Replay:
         there = {a for each, made in base_commits for a, _ in ops.added_messages(made, each)}
         added = [address in there for address, _ in ops.added_messages(commit, oid)]
         if added and all(added):
-            return MergePlan((), (), (), ())
-        if any(added):
+            return MergePlan.of(())
+        answered = _answered_calls(oid, commit)
+        has_rivals = answered and any(answered & _answered_calls(*each) for each in base_commits)
+        if any(added) or has_rivals:
             return None
         is_first = replayed.tip == replayed.start
-        made = MergePlan(tuple(carried_operations(oid, commit)), (), (), ())
+        made = MergePlan.of(carried_operations(oid, commit))
         if replayed.last_original == parent:
             return made
         answers = any(_may_answer(each) for _, each in [(oid, commit), *base_commits])
@@ -328,8 +353,8 @@ class Replay:
             oid = commit.parents[0] if commit.parents else None
         return None
 
-    def _message_operations(self, step: Step, replayed: ReplayedCommits) -> list[Operation]:
-        """Return the operations that add one message and its unit.
+    def _message_plan(self, step: Step, replayed: ReplayedCommits, prefix: str) -> MergePlan:
+        """Return the plan that adds one message and its unit.
 
         They are added as of the revision that the pick was given, else as of their commit.
         """
@@ -340,15 +365,25 @@ class Replay:
         state = self._cache.fold(ObjectId.parse(at) if at else step.oid)
         state.entry(address)  # raises if that revision does not have the message
         unit = state.in_order(state.unit(address))
-        new = [state.entry(each) for each in unit if each not in replayed.state]
-        return [ops.add([entry.to_carried() for entry in new])] if new else []
+        collector = self._collector(prefix, self._stop.inputs.get("favour", ""))
+        theirs = Fold.of(state.entry(each) for each in unit)
+        answers = Answers(Fold(), replayed.state, theirs, collector, self._change.put)
+        changes = Changes()
+        new = [entry for entry in theirs.entries if entry.address not in replayed.state]
+        new = answers.settle_results(new, changes)
+        added = [ops.add([entry.to_carried() for entry in new])] if new else []
+        operations = (*added, *changes.operations())
+        return MergePlan((), operations, tuple(collector.open), tuple(collector.settled), ())
+
+    def _collector(self, prefix: str, favour: str) -> ConflictCollector:
+        read = self._store.objects.read
+        return ConflictCollector(self._stop.resolutions, favour, prefix, read=read)
 
     def _with_edits(
         self, plan: MergePlan, step: Step, replayed: ReplayedCommits, prefix: str
     ) -> MergePlan:
         """Return a step's plan with the requested edits of its new messages."""
-        resolutions = self._stop.resolutions
-        collector = ConflictCollector(resolutions, "", prefix, read=self._store.objects.read)
+        collector = self._collector(prefix, "")
         after = self._cache.fold(step.oid)
         edits: list[Operation] = []
         for address, _ in ops.added_messages(self._cache.commit(step.oid), step.oid):
@@ -357,9 +392,10 @@ class Replay:
             entry = after.entry(address)
             settled = collector.add(kinds.REWORDING, [address], entry, [entry], ())
             if settled.choice == TEXT:
-                parts = reworded_parts(entry.parts, settled.text, self._content.put)
+                parts = reworded_parts(entry.parts, settled.text, self._change.put)
                 edits.append(ops.edit(address, parts))
         return MergePlan(
+            plan.wordings,
             (*plan.operations, *edits),
             (*plan.conflicts, *collector.open),
             (*plan.settled, *collector.settled),
@@ -369,12 +405,13 @@ class Replay:
     def _create_commit(self, step: Step, plan: MergePlan, replayed: ReplayedCommits) -> None:
         """Create the commit of a step."""
         old, operations = self._cache.commit(step.oid), list(plan.operations)
+        if operations:
+            operations[:0] = plan.wordings
         grows = bool(operations) and all(map(_keeps_order, operations))
         replayed.last_original = step.oid if grows and ops.added_by(old) else None
         reverts = step.action == REVERT
-        if not operations and (
-            old.operations or reverts
-        ):  # resolved to nothing, or already present
+        # A rebase keeps commits that are empty from the beginning, such as merges.
+        if not operations and (old.operations or not self._rebases):
             (self._dropped if plan.settled else self._there).append(step.oid)
             return
         if reverts:
@@ -390,7 +427,7 @@ class Replay:
             old.author,
             old.time if self._rebases else self._store.clock.now(),
             operations,
-            self._content.text(step.message) if step.message else old.message,
+            self._change.text(step.message or old.message),
             old.meta,
             self._links(step, old),
         )
@@ -404,24 +441,13 @@ class Replay:
         said = step.message
         return Commit(
             [] if replayed.tip is None else [replayed.tip],
-            self._author,
+            self._change.author,
             self._store.clock.now(),
             operations,
-            self._content.text(said) if said else f"revert {step.oid.short()}",
-            dict(self._content.facts),
+            self._change.text(said) if said else f"revert {step.oid.short()}",
+            dict(self._change.gathering.facts),
             [(REVERTS, step.oid)],
         )
-
-    def _refuse_to_revert_nothing(self) -> None:
-        """Raise StateError if there is something to revert, but nothing of it is left."""
-        if not self._there or self._settled or self._stop.skipped:
-            return
-        oid = self._there[0]
-        commit = self._cache.commit(oid)
-        why = f"the changes of {oid.short()} are no longer visible"
-        if commit.operations and _records_only(commit):
-            why = f"{oid.short()} records only usage or metadata"
-        raise errors.StateError(f"nothing to revert: {why}", oid=oid)
 
     def _links(self, step: Step, old: Commit) -> list[tuple[str, ObjectId | str]]:
         """Return the links of a replayed commit: those of the original, and one to it."""
@@ -544,7 +570,7 @@ class Replay:
             kind, time = in_progress.WORDS[self._stop.kind], self._store.clock.now()
             message = f"a model's judgement of a {kind}"
             replayed.append(
-                Commit([replayed.tip], self._author, time, judgement.operations, message)
+                Commit([replayed.tip], self._change.author, time, judgement.operations, message)
             )
         return replace(found, after=replayed.tip, warnings=(*found.warnings, *judgement.warnings))
 
@@ -553,34 +579,27 @@ class Replay:
         if after is None or after == before:
             return
         in_progress.save_tip(self._store, stop, after)
-        new = [
-            *self._content.objects,
-            *((oid, made.encode()) for oid, made in replayed.new_commits),
-        ]
+        for _, made in replayed.new_commits:
+            self._change.add(made)
         is_detached = stop.ref == NAME
         edits = [] if is_detached else [RefEdit(stop.ref, after, before)]
         if self._rebases and before is not None:
             edits.append(keep_in_trash(stop.ref, before))
             self._store.refs.set_original(before)
         message = f"{stop.kind}: {stop.inputs['name']}"
-
-        def build(refs: RefReader) -> Transaction:
-            return Transaction(new, edits, message)
-
-        self._store.transact(build, author=self._author)
         if is_detached:
-            keep_and_move(self._store, Head(None, before), after, message, self._author)
+            self._change.move_head(Head(None, before), after, message)
+        else:
+            self._change.write(lambda _: edits, message)
 
 
 def continue_replay(
-    store: Store,
+    writer: Writer,
     kind: str,
     *,
-    author: str,
     skip: bool = False,
-    guard: Guard | None = None,
-    resolver: Resolver | None = None,
-    judge: Judge | None = None,
+    resolver: Answer | None = None,
+    judge: Model | None = None,
     drop_pinned: bool = False,
 ) -> Rewrite:
     """Continue a stopped pick, revert or rebase; `skip` leaves out the step that it stopped at.
@@ -593,6 +612,7 @@ def continue_replay(
         ConflictError: a pinned message would be dropped.
         RefChangedError: the branch was moved away or deleted meanwhile, or HEAD is no longer detached.
     """
+    store, change = writer.store, writer.begin()
     stop = in_progress.required_stop(store, kind)
     if in_progress.is_written(store, stop):
         in_progress.clear_stop(store)
@@ -605,18 +625,19 @@ def continue_replay(
         stop.skipped.append(stop.number)
     else:
         at = stop.number
-        found, _ = Replay(store, stop, author, guard).look()
+        found, _ = Replay(change.again(), stop).look()
         for conflict in found.conflicts:
             if conflict.kind == REWORDING and stop.number == at:
                 stop.resolutions[conflict.key] = Resolution(OURS)
-    return Replay(store, stop, author, guard, resolver, judge).run()
+    return Replay(change, stop, resolver, judge).run()
 
 
-def look_at_replay(store: Store) -> Rewrite:
+def look_at_replay(writer: Writer) -> Rewrite:
     """Return the current result of the pick, revert or rebase in progress, without writing it."""
+    store = writer.store
     stop = in_progress.required_stop(store)
     add_new_commits(store, stop)
-    found, _ = Replay(store, stop, "").look()
+    found, _ = Replay(writer.begin(), stop).look()
     return found
 
 
@@ -644,6 +665,12 @@ def _may_answer(commit: Commit) -> bool:
     return bool(added) and (added[0]["role"] != "user" or any(map(_has_tool_parts, added)))
 
 
+def _answered_calls(oid: bytes, commit: Commit) -> set[Address]:
+    """Return the messages with calls whose results a commit adds."""
+    parts = (stored["parts"] for stored in ops.stored_messages(commit))
+    return {call for each in parts for call in call_messages(resolve_calls(each, oid))}
+
+
 def _has_tool_parts(stored: ops.Stored) -> bool:
     return any(part["type"] in ("tool_call", "tool_result") for part in stored["parts"])
 
@@ -651,6 +678,11 @@ def _has_tool_parts(stored: ops.Stored) -> bool:
 def _records_only(commit: Commit) -> bool:
     """Return True if a commit records only usage or metadata."""
     return all(operation.name in ops.LEAVES_CONTEXT for operation in commit.operations)
+
+
+def _origins(commit: Commit) -> set[str]:
+    """Return the commits that a commit was picked or rebased from."""
+    return {str(target) for relation, target in commit.links if relation in (PICKED, REWRITES)}
 
 
 def _steps(stop: in_progress.Stop) -> list[Step]:

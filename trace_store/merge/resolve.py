@@ -6,8 +6,8 @@ A resolution is checked against the current conflicts and saved; nothing else ch
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.frozen import replace
-from trace_store.ident import count_of, is_count
+from trace_store.base.frozen import replace
+from trace_store.base.ident import count_of, is_count
 from trace_store.merge import in_progress, merge, replay, revert
 from trace_store.merge.conflicts import Resolution, check_resolution
 from trace_store.objects.address import BIRTH_BYTES, Address
@@ -16,46 +16,46 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_store.merge.conflicts import Conflict, Resolver
+    from trace_store.llm.contract import Model
+    from trace_store.merge.conflicts import Answer, Conflict
     from trace_store.merge.in_progress import Stop
-    from trace_store.merge.llm_assist.review import Judge
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert
-    from trace_store.secrets.guard import Guard
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
+    from trace_store.writer import Writer
 
 
 MAXIMUM_ATTEMPTS = 100
 
 
-def open_conflicts(store: Store) -> tuple[Conflict, ...]:
+def open_conflicts(writer: Writer) -> tuple[Conflict, ...]:
     """Return the open conflicts of the operation in progress, with their numbers.
 
     Raises:
         StateError: nothing is in progress.
     """
-    found = _current_result(store)
+    found = _current_result(writer)
     return () if found is None else found.conflicts
 
 
-def met_conflicts(store: Store) -> tuple[Conflict, ...]:
+def met_conflicts(writer: Writer) -> tuple[Conflict, ...]:
     """Return all conflicts of the operation in progress, open or resolved by hand, by number.
 
     Raises:
         StateError: nothing is in progress.
     """
-    found = _current_result(store)
+    found = _current_result(writer)
     if found is None:
         return ()
     settled = (each for each in found.settled if each.number)
     return tuple(sorted([*found.conflicts, *settled], key=lambda each: each.number))
 
 
-def resolve(store: Store, which: str, resolution: Resolution) -> tuple[Conflict, ...]:
+def resolve(writer: Writer, which: str, resolution: Resolution) -> tuple[Conflict, ...]:
     """Resolve a conflict, or change its resolution; return the open conflicts.
 
     Args:
-        store: the repository's store.
+        writer: the branch.
         which: its number; the address of one of its messages; "all" for every open conflict that allows the choice; or
             "" for the only open one.
         resolution: the resolution.
@@ -68,7 +68,7 @@ def resolve(store: Store, which: str, resolution: Resolution) -> tuple[Conflict,
     """
     for _ in range(MAXIMUM_ATTEMPTS):
         try:
-            return _resolve_once(store, which, resolution)
+            return _resolve_once(writer, which, resolution)
         except errors.RefChangedError:
             raise  # the operation cannot continue on the branch's current tip
         except errors.ConcurrencyError:
@@ -76,38 +76,37 @@ def resolve(store: Store, which: str, resolution: Resolution) -> tuple[Conflict,
     raise errors.ConcurrencyError("the operation in progress keeps changing")
 
 
-def _resolve_once(store: Store, which: str, resolution: Resolution) -> tuple[Conflict, ...]:
-    stop = in_progress.required_stop(store)
-    found = met_conflicts(store)
+def _resolve_once(writer: Writer, which: str, resolution: Resolution) -> tuple[Conflict, ...]:
+    stop = in_progress.required_stop(writer.store)
+    found = met_conflicts(writer)
     chosen = _choose(found, which, resolution)
     for conflict in chosen:
         check_resolution(conflict, resolution)
-        stop.resolutions[conflict.key] = replace(resolution, about=conflict.stakes)
+        text = writer.begin().text(resolution.text)
+        stop.resolutions[conflict.key] = replace(resolution, text=text, about=conflict.stakes)
     stop.numbered(found)
-    in_progress.write_stop(store, stop, stop.file)
-    return open_conflicts(store)
+    in_progress.write_stop(writer.store, stop, stop.file)
+    return open_conflicts(writer)
 
 
-def _current_result(store: Store) -> Merge | Rewrite | None:
+def _current_result(writer: Writer) -> Merge | Rewrite | None:
     """Return the current result of the operation in progress; None if only continuing can tell."""
-    stop = in_progress.required_stop(store)
+    stop = in_progress.required_stop(writer.store)
     try:
         if stop.kind == in_progress.MERGE:
-            return merge.look_at_merge(store)
-        return replay.look_at_replay(store)
+            return merge.look_at_merge(writer)
+        return replay.look_at_replay(writer)
     except errors.StateError:  # all is resolved, but something else prevents it
         return None
 
 
 def resume(
-    store: Store,
+    writer: Writer,
     *,
-    author: str,
     kind: str = "",
     message: str = "",
-    guard: Guard | None = None,
-    resolver: Resolver | None = None,
-    judge: Judge | None = None,
+    resolver: Answer | None = None,
+    judge: Model | None = None,
     skip: bool = False,
     drop_pinned: bool = False,
 ) -> Merge | Revert | Rewrite:
@@ -117,24 +116,13 @@ def resume(
         StateError: no operation, or none of this kind, is in progress.
         As `continue_merge` and `continue_replay`.
     """
-    kind = in_progress.required_stop(store, kind).kind
+    kind = in_progress.required_stop(writer.store, kind).kind
     if kind == in_progress.MERGE:
-        return merge.continue_merge(
-            store, author=author, message=message, guard=guard, resolver=resolver, skip=skip
-        )
+        return merge.continue_merge(writer, message=message, resolver=resolver, skip=skip)
     if kind == in_progress.REVERT:
-        return revert.continue_revert(
-            store, author=author, skip=skip, guard=guard, resolver=resolver
-        )
+        return revert.continue_revert(writer, skip=skip, resolver=resolver)
     return replay.continue_replay(
-        store,
-        kind,
-        author=author,
-        skip=skip,
-        guard=guard,
-        resolver=resolver,
-        judge=judge,
-        drop_pinned=drop_pinned,
+        writer, kind, skip=skip, resolver=resolver, judge=judge, drop_pinned=drop_pinned
     )
 
 

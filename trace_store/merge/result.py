@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.frozen import value
+from trace_store.base.frozen import fields, value
+from trace_store.contracts.ref_names import BRANCHES
 from trace_store.merge.conflicts import check_favour
 from trace_store.merge.inputs import APPEND, STRATEGIES
-from trace_store.objects.address import record
-from trace_store.ref_names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
     Advise: TypeAlias = Callable[["MergeRequest"], "MergeAdvice"]
     from collections.abc import Sequence
 
+    from trace_store.base.oid import ObjectId
     from trace_store.merge.conflicts import Conflict
     from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.merge.todo import Step
-    from trace_store.oid import ObjectId
 
 
 JOINER = "trace"
@@ -57,7 +56,10 @@ class Merge:
         changed: number of our messages that were changed: edited, annotated, moved, hidden or restored.
         conflicts: the open ones.
         settled: the resolved ones.
+        warnings: possible changes of meaning.
     """
+
+    JSON = "commit=after merged=theirs"
 
     outcome: str
     ref: str
@@ -69,6 +71,7 @@ class Merge:
     changed: int = 0
     conflicts: tuple[Conflict, ...] = ()
     settled: tuple[Conflict, ...] = ()
+    warnings: tuple[MeaningWarning, ...] = ()
 
 
 @value
@@ -99,7 +102,8 @@ class MergeOptions:
             theirs: the merged commits.
             joins: True to join the branch's own tips.
         """
-        return record(self) | {"name": name, "joins": joins, "theirs": [str(oid) for oid in theirs]}
+        plain = {each: getattr(self, each) for each in fields(self)}
+        return plain | {"name": name, "joins": joins, "theirs": [str(oid) for oid in theirs]}
 
     def check(self) -> None:
         """Check the values.
@@ -154,12 +158,14 @@ class Rewrite:
         after: the new tip.
         made: (original commit, new commit) in the order of the steps.
         dropped: commits that were left out.
-        there: commits that the branch already contains.
+        there: commits that changed nothing, or whose changes the branch already has; they make no commit.
         conflicts: the open ones.
         step: the step that it stopped at, or None.
         warnings: possible changes of meaning.
         settled: resolved conflicts.
     """
+
+    JSON = "commit=after made:from,commit stopped_at=step.oid"
 
     outcome: str
     ref: str

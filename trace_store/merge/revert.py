@@ -6,27 +6,27 @@ unchanged; a reverting commit links to the reverted one.
 
 from __future__ import annotations
 
-from trace_store import errors, graph
-from trace_store import revision as revisions
-from trace_store.frozen import value
-from trace_store.ident import check_author
+from trace_store import errors
+from trace_store.base.frozen import value
+from trace_store.base.ident import check_author
+from trace_store.base.oid import ObjectId
+from trace_store.commit_table import graph
 from trace_store.merge import in_progress
 from trace_store.merge.conflicts import check_favour
 from trace_store.merge.replay import Replay, continue_replay
-from trace_store.merge.result import DONE, STOPPED
 from trace_store.merge.todo import REVERT, Step
 from trace_store.objects.commit import read_commit
-from trace_store.oid import ObjectId
 from trace_store.refs.head import NAME
+from trace_store.store import revision as revisions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence, Set
 
-    from trace_store.merge.conflicts import Conflict, Resolver
+    from trace_store.merge.conflicts import Answer, Conflict
     from trace_store.merge.result import Rewrite
-    from trace_store.secrets.guard import Guard
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
+    from trace_store.writer import Writer
 
 
 @value
@@ -41,6 +41,8 @@ class RevertedCommit:
         conflicts: conflicts that were resolved.
     """
 
+    JSON = "commit=oid"
+
     oid: ObjectId
     reverts: ObjectId
     ref: str | None
@@ -53,59 +55,62 @@ class Revert:
     """The result of a revert.
 
     Attributes:
-        outcome: "done", or "stopped" at conflicts, with nothing written.
+        outcome: "done", "up-to-date" if there was nothing to revert, or "stopped" at conflicts; the last two write
+            nothing.
         ref: full name of the branch; None if HEAD is detached.
         before: the old tip.
         after: the new tip.
         made: the new commits, in order.
+        there: commits without a change that is still visible; they are not reverted.
         conflicts: the open ones.
         step: the commit that it stopped at, or None.
         settled: resolved conflicts.
     """
+
+    JSON = "commit=after stopped_at=step"
 
     outcome: str
     ref: str | None
     before: ObjectId
     after: ObjectId
     made: tuple[RevertedCommit, ...] = ()
+    there: tuple[ObjectId, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     step: ObjectId | None = None
     settled: tuple[Conflict, ...] = ()
 
 
 def revert(
-    store: Store,
+    writer: Writer,
     wanted: Sequence[str],
     *,
-    author: str,
     message: str = "",
     favour: str = "",
-    guard: Guard | None = None,
-    resolver: Resolver | None = None,
+    resolver: Answer | None = None,
 ) -> Revert:
     """Revert commits by new ones, in the order given, a range newest first; all or none.
 
-    A range means its first-parent commits. Commits that changed no message, such as usage reports, are skipped.
+    A range means its first-parent commits. Commits that changed no message, such as usage reports, and those whose
+    changes are no longer visible, are skipped.
 
     Args:
-        store: the repository's store.
+        writer: the branch.
         wanted: revisions and ranges.
-        author: the author of the new commits.
         message: the commit message; "" generates one.
         favour: "ours" keeps later changes to the same messages, "theirs" reverts them too, "" stops.
-        guard: redacts secrets in the message and in texts that resolve conflicts.
         resolver: returns the resolution of a conflict, or None to leave it open.
 
     Raises:
-        StateError: another operation is in progress, or there is nothing to revert.
+        StateError: another operation is in progress.
         InvalidInputError: `wanted` is empty, or the side to favour is not valid.
         UnbornBranchError: HEAD has no commit.
         RefChangedError: every attempt lost the race, or HEAD moved.
         As `resolve_commit`.
     """
-    in_progress.refuse_while_stopped(store)
+    store, change = writer.store, writer.begin("revert")
     check_favour(favour)
-    check_author(author)
+    check_author(change.author)
+    message = change.text(message)
     if not wanted:
         raise errors.InvalidInputError("nothing to revert")
     head, oids = store.refs.head(), chosen(store, wanted)
@@ -117,16 +122,11 @@ def revert(
         "favour": favour,
     }
     stop = in_progress.Stop(in_progress.REVERT, head.ref or NAME, head.oid, inputs, {}, [])
-    return _result(store, stop, Replay(store, stop, author, guard, resolver).run())
+    return _result(store, stop, Replay(change, stop, resolver).run())
 
 
 def continue_revert(
-    store: Store,
-    *,
-    author: str,
-    skip: bool = False,
-    guard: Guard | None = None,
-    resolver: Resolver | None = None,
+    writer: Writer, *, skip: bool = False, resolver: Answer | None = None
 ) -> Revert:
     """Continue a stopped revert on the current tip of its branch; `skip` leaves out the commit that it stopped at.
 
@@ -134,11 +134,9 @@ def continue_revert(
         StateError: no revert is in progress.
         As `continue_replay`.
     """
-    stop = in_progress.required_stop(store, in_progress.REVERT)
-    found = continue_replay(
-        store, stop.kind, author=author, skip=skip, guard=guard, resolver=resolver
-    )
-    return _result(store, stop, found)
+    stop = in_progress.required_stop(writer.store, in_progress.REVERT)
+    found = continue_replay(writer, stop.kind, skip=skip, resolver=resolver)
+    return _result(writer.store, stop, found)
 
 
 def _result(store: Store, stop: in_progress.Stop, found: Rewrite) -> Revert:
@@ -156,8 +154,8 @@ def _result(store: Store, stop: in_progress.Stop, found: Rewrite) -> Revert:
         )
         for old, new in found.made
     ]
-    outcome = STOPPED if step else DONE
-    return Revert(outcome, ref, before, after, tuple(made), found.conflicts, step, found.settled)
+    open_, settled = found.conflicts, found.settled
+    return Revert(found.outcome, ref, before, after, tuple(made), found.there, open_, step, settled)
 
 
 def chosen(store: Store, wanted: Sequence[str]) -> list[ObjectId]:

@@ -11,18 +11,18 @@ drop ab12cd34                              leave it out, like a commit without a
 from __future__ import annotations
 
 from trace_store import errors, history
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
 from trace_store.merge import in_progress
 from trace_store.objects.commit import parents_of, read_commit
-from trace_store.oid import ObjectId
-from trace_store.revision import commits_of
+from trace_store.store.revision import commits_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 
 def commits_since(store: Store, upstream: ObjectId | None, tip: ObjectId) -> list[ObjectId]:
@@ -85,6 +85,8 @@ class Step:
         message: the new commit message; "" keeps the old one, or generates that of a revert. A "reword" needs one.
         number: the number of a single message to pick; None for the whole commit.
     """
+
+    JSON = "commit=oid -message -number"
 
     action: str
     oid: ObjectId

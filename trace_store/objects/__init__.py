@@ -1,6 +1,6 @@
 """Objects: the immutable values of a repository and their canonical bytes."""
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ Rule: 16 bytes are not a link (only 32 are), so the birth commit may be pruned.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.ident import count_of, is_count
+from trace_store.base.ident import count_of, is_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,21 +115,3 @@ def resolve_calls(parts: Parts, oid: bytes) -> Parts:
         {**part, "call": list(read_address(part["call"], oid))} if "call" in part else part
         for part in parts
     ]
-
-
-def plain(given: Any) -> Any:
-    """Return a value as JSON values: a value class as its fields; ids, addresses and other bytes in hex."""
-    if isinstance(given, Address):
-        return given.hex
-    if isinstance(given, bytes):
-        return given.hex()
-    if isinstance(given, dict):
-        return {key: plain(each) for key, each in given.items()}
-    if isinstance(given, list | tuple):
-        return [plain(each) for each in given]
-    return record(given) if hasattr(given, "__match_args__") else given
-
-
-def record(given: Any, **names: str) -> dict[str, Any]:
-    """Return the fields of a value class as JSON values; `names` renames some."""
-    return {names.get(name, name): plain(getattr(given, name)) for name in given.__match_args__}

@@ -13,8 +13,8 @@ from __future__ import annotations
 import sys
 
 from trace_store import errors
+from trace_store.base.oid import OID_BYTES, ObjectId
 from trace_store.objects import mini_msgpack
-from trace_store.oid import OID_BYTES, ObjectId
 
 MAXIMUM_DEPTH = 64
 MAXIMUM_ELEMENTS = 65_536

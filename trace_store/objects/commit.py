@@ -10,14 +10,16 @@ because they are preserved.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.base.oid import OID_BYTES, ObjectId, checked_id
 from trace_store.objects.address import BIRTH_BYTES
 from trace_store.objects.codec import COMMIT, TAG, check_readable, decode, encode
-from trace_store.oid import OID_BYTES, ObjectId, checked_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
+
+    from trace_store.base.ident import Time
 
     Check = Callable[[Any], bool]
 
@@ -151,6 +153,7 @@ class Tag:
     """
 
     __slots__ = ("author", "message", "meta", "name", "target", "time")
+    time: Time
 
     def __init__(
         self,

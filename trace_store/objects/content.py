@@ -7,6 +7,7 @@ have their own fields.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.objects.codec import (
     BLOB,
     LIST,
@@ -19,11 +20,10 @@ from trace_store.objects.codec import (
     is_salted_blob,
     kind_of,
 )
-from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
     Put = Callable[[bytes], ObjectId]
@@ -44,6 +44,10 @@ class ObjectCollector:
         """Return the text of a commit message as it may be stored."""
         return text
 
+    def passes(self, names: Collection[str]) -> bool:
+        """Return True if names, such as ids, may be stored as they are; else each has to pass `text`."""
+        return True
+
     @property
     def secrets(self) -> Mapping[str, int]:
         """Number of secrets found, by kind; empty if content was not checked."""
@@ -53,6 +57,16 @@ class ObjectCollector:
     def facts(self) -> Mapping[str, Any]:
         """Metadata for the commit about how its content was collected."""
         return {}
+
+    def mark(self) -> int:
+        """Return the current position, for `roll_back`."""
+        return len(self.objects)
+
+    def roll_back(self, mark: int) -> None:
+        """Drop all objects since a mark."""
+        for oid, _ in self.objects[mark:]:
+            self._seen.discard(oid)
+        del self.objects[mark:]
 
     def put_object(self, data: bytes) -> ObjectId:
         """Add canonical object bytes and return their id."""

@@ -39,7 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from trace_store.oid import ObjectId
+    from trace_store.base.oid import ObjectId
 
     Put = Callable[[bytes], ObjectId]
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from trace_store.oid import ObjectId
+    from trace_store.base.oid import ObjectId
 
     Put = Callable[[bytes], ObjectId]
     Read = Callable[[bytes], bytes]
@@ -162,6 +162,29 @@ def default_kind(role: str, parts: Sequence[Part]) -> str:
     if parts and all(isinstance(part, Reasoning) for part in parts):
         return "reasoning"
     return "dialogue"
+
+
+def names_of(message: Message) -> list[str]:
+    """Return the texts of a message that are stored in the commit itself: ids, names, schemas, media types."""
+    # What is not text is refused when the message is encoded.
+    given = (message.id, message.name, message.model)
+    names = [each for each in given if each and type(each) is str] if any(given) else []
+    for part in message.parts:
+        if type(part) is not Text:
+            names += part.names()
+    return names
+
+
+def renamed(message: Message, change: Callable[[str], str]) -> Message:
+    """Return a message with each text of `names_of` replaced by what a function returns for it."""
+    return Message(
+        message.role,
+        [part.renamed(change) for part in message.parts],
+        kind=message.kind,
+        name=change(message.name),
+        model=change(message.model),
+        id=change(message.id),
+    )
 
 
 def store_message(message: Message, put: Put) -> dict[str, Any]:

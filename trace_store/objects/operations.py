@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from trace_store.oid import ObjectId
+    from trace_store.base.oid import ObjectId
 
     Stored = Mapping[str, Any]
     """A message in stored form."""

@@ -9,8 +9,8 @@ from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Self
 
     from trace_store.objects.address import Address
 
@@ -24,12 +24,27 @@ class Part:
     """Fields that must be text."""
     _content = ""
     """The field with the content."""
+    _names: tuple[str, ...] = ()
+    """Fields that must be text and are not the content."""
 
     @property
     def raw(self) -> bytes:
         """The content as bytes: text and arguments as UTF-8, data as it is, and a result's contents together."""
         found: str | bytes = getattr(self, self._content, None) or b""
         return found.encode("utf-8", "surrogatepass") if isinstance(found, str) else bytes(found)
+
+    def names(self) -> list[str]:
+        """Return the texts of the part beside its content, such as ids and names."""
+        return list(map(self.__getattribute__, self._names))
+
+    def renamed(self, change: Callable[[str], str]) -> Self:
+        """Return the part with each text of `names` replaced by what a function returns for it."""
+        part = object.__new__(type(self))
+        for field in self.__slots__:
+            setattr(part, field, getattr(self, field))
+        for field in self._names:
+            setattr(part, field, change(getattr(self, field)))
+        return part
 
     def problem(self) -> str:
         """Return a description of a field with a wrong type, or ""."""
@@ -80,6 +95,7 @@ class Data(Text):
     __slots__ = ("schema",)
     type = "data"
     _texts = ("text", "schema")
+    _names = ("schema",)
 
     def __init__(self, schema: str, data: Mapping[str, Any] | str) -> None:
         """Keep an object under the name of its schema; text is taken as the canonical JSON of one.
@@ -173,6 +189,7 @@ class Image(Part):
     __slots__ = ("data", "media_type", "url")
     type = "image"
     _texts = ("media_type",)
+    _names = ("media_type",)
     _content = "data"
 
     def __init__(
@@ -203,6 +220,7 @@ class ToolCall(Part):
     __slots__ = ("arguments", "format", "id", "name")
     type = "tool_call"
     _texts = ("id", "name", "arguments", "format")
+    _names = ("id", "name", "format")
     _content = "arguments"
 
     def __init__(
@@ -234,9 +252,23 @@ class ToolResult(Part):
     __slots__ = ("call", "call_id", "content", "is_error")
     type = "tool_result"
     _texts = ("call_id",)
+    _names = ("call_id",)
 
     def _values(self) -> tuple[object, ...]:
         return (self.call_id, self.content, self.is_error)
+
+    def names(self) -> list[str]:
+        """Return the id of the call, and the texts of the contents beside their own content."""
+        names = [self.call_id]
+        for part in self.content:
+            if type(part) is not Text:
+                names += part.names()
+        return names
+
+    def renamed(self, change: Callable[[str], str]) -> ToolResult:
+        """Return the result with each text of `names` replaced by what a function returns for it."""
+        content = [part.renamed(change) for part in self.content]
+        return ToolResult(change(self.call_id), content, self.is_error, call=self.call)
 
     def __init__(
         self,
@@ -300,6 +332,7 @@ class Opaque(Part):
     __slots__ = ("data", "provider")
     type = "opaque"
     _texts = ("provider",)
+    _names = ("provider",)
     _content = "data"
 
     def __init__(self, provider: str, data: bytes | str) -> None:

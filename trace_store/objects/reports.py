@@ -7,15 +7,11 @@ about another commit.
 
 from __future__ import annotations
 
-from trace_store.frozen import value
-from trace_store.objects.commit import PICKED, REWRITES
+from collections.abc import Mapping
+
+from trace_store.base.frozen import value
+from trace_store.objects.commit import PICKED, REWRITES, Commit
 from trace_store.objects.operations import REPLACE, USAGE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from trace_store.objects.commit import Commit
 
 
 @value

@@ -1,6 +1,6 @@
 """The object database: objects in journals, packs and loose files."""
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """The object database of a repository on disk.
 
-Rule: look-up order is journals, packs, loose files. If an object is not found, all three are listed again, and last
-`quarantine/` is searched. A damaged or unreadable copy never hides a sound one. Every read checks the hash. Purged
-objects are not read even if their bytes come back.
+Rule: look-up order is journals, packs, loose files. If an object is not found, all three are listed again, then
+`quarantine/` is searched, and last the owner is asked to bring missing objects back. A damaged or unreadable copy never
+hides a sound one. Every read checks the hash. Purged objects are not read even if their bytes come back.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 from itertools import chain, islice
 
 from trace_store import errors, odb
-from trace_store.oid import MAXIMUM_CANDIDATES, ObjectId, check_hash, check_prefix, digest
+from trace_store.base.oid import MAXIMUM_CANDIDATES, ObjectId, check_hash, check_prefix, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from trace_store.files import Disk
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
     from trace_store.journal.journal import Journal
-    from trace_store.layout import Layout
 
 
 UNCHECKED = -1
@@ -36,7 +36,8 @@ class ObjectDatabase:
 
     __slots__ = (
         *("_disk", "_durable", "_journal", "_layout", "_loose", "_mutex", "_packs", "_purged"),
-        *("_quarantine", "_synced_packs", "_tombstones", "checked_generation", "required"),
+        *("_quarantine", "_synced_packs", "_tombstones", "checked_generation", "last_resort"),
+        *("required", "searched", "stand_in"),
     )
 
     def __init__(
@@ -68,6 +69,12 @@ class ObjectDatabase:
         """
         self.required: set[ObjectId] = set()
         """Further objects that must exist for the next transaction, such as the prerequisites of a bundle."""
+        self.last_resort: Callable[[], bool] | None = None
+        """Called when an object is missing; brings back what refs need, and returns True if something came."""
+        self.searched = b""
+        """The state of git in which `last_resort` brought nothing."""
+        self.stand_in: Callable[[bytes], bytes] | None = None
+        """Returns what a missing object reads as, for a look at what there is; None raises an error."""
 
     @property
     def purged(self) -> frozenset[bytes]:
@@ -147,8 +154,12 @@ class ObjectDatabase:
                 if data is not None:
                     # The next transaction checks its links, and restores the quarantine if it links to this object.
                     self.checked_generation = UNCHECKED
+            if data is None and failure is None and self.last_resort and self.last_resort():
+                data, failure = self._find(oid)
             if data is not None:
                 return data
+            if self.stand_in is not None and failure is None:
+                return self.stand_in(oid)
             if failure is not None:
                 raise failure
             for error in self.packs.damaged.values():
@@ -266,8 +277,7 @@ class ObjectDatabase:
         check_prefix(prefix)
         with self._mutex:
             self.refresh()
-            whole_bytes = bytes.fromhex(prefix[: len(prefix) // 2 * 2])
-            unsealed = [oid for oid in self._journal.oids() if oid.startswith(whole_bytes)]
+            unsealed = self._journal.with_prefix(bytes.fromhex(prefix[: len(prefix) // 2 * 2]))
             matches = {ObjectId(oid) for oid in unsealed if oid.hex().startswith(prefix)}
             matches.update(self.packs.resolve_prefix(prefix))
             matches.update(self.loose.resolve_prefix(prefix))

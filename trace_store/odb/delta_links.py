@@ -11,8 +11,8 @@ hash verifies the result.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.layout import MAXIMUM_OBJECT_BYTES
-from trace_store.oid import OID_BYTES
+from trace_store.base.oid import OID_BYTES
+from trace_store.disk.layout import MAXIMUM_OBJECT_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import struct
 from itertools import accumulate, islice
 
 from trace_store import errors
+from trace_store.base.oid import OID_BYTES, ObjectId, joined_digests
 from trace_store.odb.compression import Dictionary
 from trace_store.odb.delta_links import expand_all_links
 from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SHORT_LINKS, FramePlace, split
@@ -26,7 +27,6 @@ from trace_store.odb.pack_index import (
     encode_index,
     is_whole,
 )
-from trace_store.oid import OID_BYTES, ObjectId, joined_digests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ objects are all already packed here is not kept.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import digest
 from trace_store.odb.pack import (
     FRAME,
     HASH_BYTES,
@@ -25,17 +26,16 @@ from trace_store.odb.pack import (
 from trace_store.odb.pack_writer import PackEncoder, PackFiles
 from trace_store.odb.tombstones import drop_purged
 from trace_store.odb.verify import PackVerifier
-from trace_store.oid import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from trace_store.files import Disk
-    from trace_store.layout import Layout
+    from trace_store.base.oid import ObjectId
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
     from trace_store.odb.database import ObjectDatabase
     from trace_store.odb.verify import PackedObject
-    from trace_store.oid import ObjectId
 
 
 class MemoryFile:

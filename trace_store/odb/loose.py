@@ -12,11 +12,8 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import WRITE, create_file, read_file
-from trace_store.ident import SystemClock
-from trace_store.layout import MAXIMUM_OBJECT_BYTES
-from trace_store.odb.compression import compress, decompress
-from trace_store.oid import (
+from trace_store.base.ident import SystemClock
+from trace_store.base.oid import (
     HEX_CHARACTERS,
     MAXIMUM_CANDIDATES,
     ObjectId,
@@ -24,13 +21,16 @@ from trace_store.oid import (
     check_size,
     hash_object,
 )
+from trace_store.disk.files import WRITE, create_file, read_file
+from trace_store.disk.layout import MAXIMUM_OBJECT_BYTES
+from trace_store.odb.compression import compress, decompress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trace_store.files import Disk
-    from trace_store.layout import Layout
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
 
 RAW = 0xB0
 COMPRESSED = 0xB1

@@ -27,18 +27,18 @@ import errno
 import struct
 
 from trace_store import errors
-from trace_store.layout import MAXIMUM_OBJECT_BYTES
+from trace_store.base.oid import OID_BYTES, Digester, hash_object
+from trace_store.disk.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.compression import Dictionary, PartialFrame
 from trace_store.odb.delta_links import ABSENT, expand_links
-from trace_store.oid import OID_BYTES, Digester, hash_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Protocol, TypeAlias
 
-    from trace_store.files import Disk
-    from trace_store.oid import ObjectId
+    from trace_store.base.oid import ObjectId
+    from trace_store.disk.files import Disk
 
     class Files(Protocol):
         """The file operations that a pack needs."""

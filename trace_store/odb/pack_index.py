@@ -29,9 +29,9 @@ import sys
 from itertools import islice
 
 from trace_store import errors
+from trace_store.base.oid import OID_BYTES, ObjectId, digest
 from trace_store.odb.delta_links import ABSENT
 from trace_store.odb.pack import DICTIONARY, FLAGS, NEEDS_DICTIONARY, FramePlace, Pack, PackWalk
-from trace_store.oid import OID_BYTES, ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ import os
 from itertools import accumulate
 
 from trace_store import errors
-from trace_store.files import CREATE, create_file, write_all
-from trace_store.layout import INDEX_SUFFIX, MAXIMUM_OBJECT_BYTES, PACK_SUFFIX
+from trace_store.base.oid import Digester, check_size
+from trace_store.disk.files import CREATE, create_file, write_all
+from trace_store.disk.layout import INDEX_SUFFIX, MAXIMUM_OBJECT_BYTES, PACK_SUFFIX
 from trace_store.odb.compression import (
     MINIMUM_DICTIONARY_BYTES,
     BackgroundTasks,
@@ -48,15 +49,14 @@ from trace_store.odb.pack import (
     join,
 )
 from trace_store.odb.pack_index import encode_index
-from trace_store.oid import Digester, check_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    from trace_store.files import Disk
-    from trace_store.layout import Layout
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
 
     class Sink(Protocol):
         """The destination of one pack's bytes."""

@@ -14,8 +14,16 @@ import os
 from itertools import pairwise
 
 from trace_store import errors
-from trace_store.files import create_file
-from trace_store.layout import PACK_SUFFIX
+from trace_store.base.oid import (
+    HEX_CHARACTERS,
+    MAXIMUM_CANDIDATES,
+    ObjectId,
+    check_hash,
+    digest,
+    joined_digests,
+)
+from trace_store.disk.files import create_file
+from trace_store.disk.layout import PACK_SUFFIX
 from trace_store.odb.compression import Dictionary, PartialFrame
 from trace_store.odb.delta_links import expand_all_links, expand_links
 from trace_store.odb.pack import (
@@ -28,22 +36,14 @@ from trace_store.odb.pack import (
     Pack,
 )
 from trace_store.odb.pack_index import PackIndex, build_index
-from trace_store.oid import (
-    HEX_CHARACTERS,
-    MAXIMUM_CANDIDATES,
-    ObjectId,
-    check_hash,
-    digest,
-    joined_digests,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeVar
 
-    from trace_store.files import Disk
-    from trace_store.layout import Layout
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
 
     T = TypeVar("T")
     from trace_store.odb.pack import Pack

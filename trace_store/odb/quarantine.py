@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterable, Iterator
 
-from trace_store import errors, odb
-from trace_store.files import check_folders, create_file, make_durable_directory, read_file
-from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX, Layout
+from trace_store import errors
+from trace_store.base.oid import ObjectId, hash_object
+from trace_store.disk.files import (
+    Disk,
+    check_folders,
+    create_file,
+    make_durable_directory,
+    read_file,
+)
+from trace_store.disk.layout import INDEX_SUFFIX, PACK_SUFFIX, Layout
 from trace_store.objects.codec import is_canonical
 from trace_store.odb.compression import Dictionary, decompress
 from trace_store.odb.delta_links import expand_links
 from trace_store.odb.index_scan import IndexContent
+from trace_store.odb.loose import LooseObjects
 from trace_store.odb.pack import (
     DICTIONARY,
     FLAGS,
@@ -30,17 +39,9 @@ from trace_store.odb.pack import (
     FramePlace,
     PackWalk,
 )
-from trace_store.odb.packs import pack_names
-from trace_store.oid import ObjectId, hash_object
+from trace_store.odb.packs import Packs, pack_names
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from trace_store.files import Disk
-    from trace_store.oid import ObjectId
-
-    Found = tuple[ObjectId, bytes]
+Found = tuple[ObjectId, bytes]
 
 
 IGNORED_NAME = ".gitignore"
@@ -60,8 +61,8 @@ class QuarantineBatch:
     def __init__(self, disk: Disk, layout: Layout, name: str) -> None:
         self.name = name
         self.layout = Layout(os.path.join(layout.quarantine_dir, name))
-        self.packs = odb.packs.Packs(disk, self.layout)
-        self.loose = odb.loose.LooseObjects(disk, self.layout)
+        self.packs = Packs(disk, self.layout)
+        self.loose = LooseObjects(disk, self.layout)
 
     @property
     def time(self) -> int:

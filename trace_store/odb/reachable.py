@@ -7,8 +7,8 @@ the oldest comes first, and every prefix of the sequence is self-contained. The 
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.base.oid import OID_BYTES, ObjectId
 from trace_store.objects.codec import BLOB, COMMIT, decode, kind_of, links_within
-from trace_store.oid import OID_BYTES, ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,18 +22,18 @@ import itertools
 import os
 
 from trace_store import errors
-from trace_store.files import create_file, read_file, stamp, unchanged
-from trace_store.ident import format_time
+from trace_store.base.ident import format_time
+from trace_store.base.oid import HEX_CHARACTERS, ObjectId, digest
+from trace_store.disk.files import create_file, read_file, stamp, unchanged
 from trace_store.objects.codec import blob_content, chunks_of, decode, encode, is_content
-from trace_store.oid import HEX_CHARACTERS, ObjectId, digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from trace_store.files import Disk
-    from trace_store.layout import Layout
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
     from trace_store.odb.database import ObjectDatabase
 
     Form = tuple[int, bytes, bytes]

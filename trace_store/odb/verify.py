@@ -8,7 +8,7 @@ Rule: in objects, unknown kinds and fields are accepted if their encoding is can
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 from trace_store.objects.codec import (
     BLOB,
     COMMIT,
@@ -26,9 +26,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from trace_store.base.oid import ObjectId
     from trace_store.odb.index_scan import IndexContent
     from trace_store.odb.pack import FramePlace, Pack
-    from trace_store.oid import ObjectId
 
 
 @value

@@ -1,6 +1,6 @@
 """Provider formats: one module each parses, renders and checks its messages."""
 
-from trace_store.lazy_import import names
+from trace_store.base.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ calls are a separate user content directly after it, one for each call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trace_store.objects.message import Message
@@ -62,6 +62,7 @@ from trace_store.providers.fields import (
 )
 from trace_store.providers.media import (
     BEGINNING,
+    document_fault,
     gemini_media,
     gemini_media_type,
     invalid_image,
@@ -101,8 +102,6 @@ from trace_store.providers.writers import TurnWriter, begin, merged, split_front
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from trace_store.providers.writers import Draft, Placed, Wire
 PROVIDER = "gemini"
 CANNOT_CARRY = (
@@ -326,6 +325,9 @@ class Parts(TurnWriter):
 
     def leave_out(self, part: Opaque, at: int) -> None:
         """Record a repair for an opaque part that is not sent."""
+        if fault := document_fault(part):
+            self._repairs.add(INVALID_IMAGE, at, fault)
+            return
         detail = f"a part of provider {part.provider!r} is not allowed here; not sent"
         self._repairs.add(left_out_code(part), at, detail)
 
@@ -373,7 +375,7 @@ def refer(medium: Wire, parts: list[Wire]) -> Wire:
 
 def own_part(part: Opaque) -> Wire | None:
     """Return a Gemini-specific opaque part that may be sent separately, else None."""
-    if part.provider != PROVIDER:
+    if part.provider != PROVIDER or document_fault(part):
         return None
     form = parse_object(part.data, INNER_DEPTH)
     if form is None or "type" in form or not NOWHERE.isdisjoint(form):

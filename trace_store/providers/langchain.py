@@ -23,8 +23,8 @@ Invariant: nothing is repaired, since a chat store is not a request: LangChain a
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
@@ -45,16 +45,10 @@ from trace_store.providers.fields import (
 )
 from trace_store.providers.openai_chat import function_call, tool_calls
 from trace_store.providers.openai_responses import call_part, reasoning_parts
+from trace_store.providers.rendering import Renderable
 from trace_store.providers.wire import INNER_DEPTH, parse_object
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
-
-    from trace_store.providers.rendering import Renderable
-
-    Wire: TypeAlias = dict[str, Any]
+Wire: TypeAlias = dict[str, Any]
 PROVIDER = "langchain"
 DEVELOPER = {"__openai_role__": "developer"}
 _TYPES = {
@@ -314,7 +308,9 @@ def _read_block(block: Any, calls: dict[str, Part], where: str) -> Iterator[Part
     type_ = type_ if isinstance(type_, str) else None
     extras = block.get("extras") if isinstance(block, dict) else None
     extras = extras if isinstance(extras, dict) else {}
-    if type_ == "non_standard" and isinstance(block.get("value"), dict):
+    if type_ == "non_standard":
+        if not isinstance(block.get("value"), dict):
+            raise wrong(where, "a non_standard block needs a value")
         yield from _read_block(block["value"], calls, where)
     elif type_ in _CALL_BLOCKS:
         signature = extras.get("signature")

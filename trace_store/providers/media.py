@@ -22,6 +22,7 @@ from trace_store.providers.media_facts import (
     ImageLimits,
     image_facts,
     image_fault,
+    is_locked_pdf,
 )
 from trace_store.providers.rendering import OPAQUE_LEFT_OUT, UNKNOWN_BLOCK
 from trace_store.providers.wire import INNER_DEPTH, parse_object
@@ -40,6 +41,7 @@ SENDERS = frozenset({"anthropic", "gemini", "openai"})
 GEMINI_IMAGE_TYPES = ("image/heic", "image/heif", "image/jpeg", "image/png", "image/webp")
 # Precedes an assistant that speaks first, if a provider requires a user there.
 BEGINNING = "[The conversation begins with the assistant.]"
+_PDF_IN_BASE64 = b"JVBERi"
 # First line of the output of a failed call, if a format has no flag for it.
 ERROR_LINE = "[tool error]"
 _ENDINGS = {
@@ -178,7 +180,28 @@ def block_fault(block: dict[str, Any], most: ImageLimits = ANTHROPIC_IMAGES) -> 
         return image_fault(str(source.get("media_type")), content, most)
     if source.get("media_type") == "application/pdf" and not content.startswith(b"%PDF-"):
         return f"{what} is not a PDF"
+    return "a PDF is encrypted" if is_locked_pdf(content) else ""
+
+
+def document_fault(part: Opaque) -> str:
+    """Return the fault of a PDF in a block of any provider; "" if there is none."""
+    if _PDF_IN_BASE64 not in part.data:
+        return ""
+    block = parse_object(part.data, INNER_DEPTH) or {}
+    fields = [value for value in block.values() if isinstance(value, dict)]
+    for holder in (block, *fields):
+        for key in ("data", "file_data"):
+            encoded = holder.get(key)
+            if isinstance(encoded, str) and is_locked_pdf(_decoded(encoded.rpartition(",")[2])):
+                return "a PDF is encrypted"
     return ""
+
+
+def _decoded(encoded: str) -> bytes:
+    try:
+        return base64.b64decode(encoded)
+    except (binascii.Error, ValueError):
+        return b""
 
 
 def left_out_code(part: Opaque) -> str:

@@ -1,4 +1,4 @@
-"""Facts from the first bytes of images, documents and audio: type, size, tokens.
+"""Facts from the first bytes of images, documents and audio: type, size, pages.
 
 Invariant: pure functions of bytes. Only headers are read; nothing is decoded.
 
@@ -9,31 +9,20 @@ Invariant: pure functions of bytes. Only headers are read; nothing is decoded.
 
 from __future__ import annotations
 
-import binascii
 from math import ceil
 
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 
 MANY_IMAGES = 20
 """With more images in a request, Anthropic's size limit is far lower."""
 ALIASES = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
 """Synonyms of media types."""
-_PIXELS_A_TOKEN = 750
-_MOST_PIXELS = 1_200_000
-"""Anthropic shrinks images to about 1,600 tokens: its page on vision, as below."""
-PAGE_TOKENS = 2_250
-"""A page of a PDF takes 1,500 to 3,000: docs.claude.com/en/docs/build-with-claude/pdf-support."""
-SECOND_TOKENS = 32
-"""Of audio: ai.google.dev/gemini-api/docs/audio."""
-_BYTES_A_SECOND = 16_000
-"""Bytes per second of compressed speech, if the header has no rate."""
-_UNKNOWN_TOKENS = 1_500
 _PAGES = rb"/Type\s*/Page(?![A-Za-z])"
 _COUNT = rb"/Type\s*/Pages\b[^>]*?/Count\s+(\d{1,6})|/Count\s+(\d{1,6})[^>]*?/Type\s*/Pages\b"
+_ENCRYPTED = rb"/Encrypt(?:\s+\d+\s+\d+\s+R\b|\s*<<)"
+"""In the trailer, or in a cross-reference stream: ISO 32000-1, table 15."""
 _BYTES_A_PAGE = 50_000
 """Used if pages are in compressed streams and their number is not given."""
-_LONGEST_WORD = 1_000
-_LONG_BASE64 = r"[A-Za-z0-9+/_-]{1000,}={0,2}"
 
 
 @value
@@ -123,26 +112,6 @@ def image_fault(media_type: str, data: bytes, most: ImageLimits = ANY_IMAGE) -> 
     return ""
 
 
-def image_tokens(data: bytes) -> int:
-    """Return the approximate tokens of an image, by its pixels; a guess if unknown."""
-    facts = image_facts(data)
-    if facts is None or not (facts.width and facts.height):
-        return _UNKNOWN_TOKENS
-    return max(1, ceil(min(facts.width * facts.height, _MOST_PIXELS) / _PIXELS_A_TOKEN))
-
-
-def media_tokens(data: bytes) -> int:
-    """Return the approximate tokens of an image, document or audio."""
-    if data.startswith(b"%PDF-"):
-        return page_count(data) * PAGE_TOKENS
-    if data.startswith(b"RIFF") and data[8:12] == b"WAVE":
-        rate = int.from_bytes(data[28:32], "little") or _BYTES_A_SECOND
-        return ceil(len(data) / rate * SECOND_TOKENS)
-    if data.startswith((b"ID3", b"\xff\xfb", b"\xff\xf3", b"OggS", b"fLaC")):
-        return ceil(len(data) / _BYTES_A_SECOND * SECOND_TOKENS)
-    return min(image_tokens(data), ceil(len(data) / 4))
-
-
 def page_count(data: bytes) -> int:
     """Return the approximate number of pages of a PDF, at least one."""
     import re  # slow to load, and seldom needed
@@ -152,30 +121,13 @@ def page_count(data: bytes) -> int:
     return max(counts) or max(1, len(data) // _BYTES_A_PAGE)
 
 
-def without_base64(text: str) -> tuple[str, int]:
-    """Return a text without its long base64 runs, and the approximate tokens of these."""
-    if len(text) < _LONGEST_WORD:
-        return text, 0
+def is_locked_pdf(data: bytes) -> bool:
+    """Return True if a PDF is encrypted, which providers refuse even without a password."""
+    if not data.startswith(b"%PDF-") or b"/Encrypt" not in data:
+        return False
     import re  # slow to load, and seldom needed
 
-    tokens = 0
-
-    def weigh(match: re.Match[str]) -> str:
-        nonlocal tokens
-        data = _decoded(match[0])
-        tokens += media_tokens(data) if data is not None else 0
-        return ""
-
-    kept = re.sub(_LONG_BASE64, weigh, text)
-    return kept, tokens
-
-
-def _decoded(text: str) -> bytes | None:
-    body = text.rstrip("=").replace("-", "+").replace("_", "/")
-    try:
-        return binascii.a2b_base64(body[: len(body) // 4 * 4])
-    except ValueError:
-        return None
+    return re.search(_ENCRYPTED, data) is not None
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:

@@ -31,10 +31,17 @@ from typing import Any
 
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
 from trace_store.providers.fields import dump, parts_of_each, required, wrong
-from trace_store.providers.media import ERROR_LINE, image_url, left_out_code, opaque_block
+from trace_store.providers.media import (
+    ERROR_LINE,
+    document_fault,
+    image_url,
+    left_out_code,
+    opaque_block,
+)
 from trace_store.providers.rendering import (
     IMAGE_LEFT_OUT,
     IMAGE_MOVED,
+    INVALID_IMAGE,
     NAME_CHANGED,
     NO_MESSAGES,
     Options,
@@ -185,6 +192,9 @@ class _Writer(InputWriter):
         return _own_block(part, USER_BLOCKS)
 
     def leave_out(self, part: Opaque, at: int) -> None:
+        if fault := document_fault(part):
+            self._repairs.add(INVALID_IMAGE, at, fault)
+            return
         detail = f"data in the format of {part.provider}, which chat completions do not accept"
         self._repairs.add(left_out_code(part), at, f"{detail}; left out")
 
@@ -217,7 +227,9 @@ class _Writer(InputWriter):
 
 def _own_block(part: Opaque, types: frozenset[str]) -> dict[str, Any] | None:
     block = opaque_block(part) if part.provider == PROVIDER else None
-    return block if block is not None and block["type"] in types else None
+    if block is None or block["type"] not in types or document_fault(part):
+        return None
+    return block
 
 
 def _marked_as_error(texts: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -63,9 +63,16 @@ from trace_store.providers.fields import (
     unread,
     wrong,
 )
-from trace_store.providers.media import ERROR_LINE, image_url, left_out_code, opaque_block
+from trace_store.providers.media import (
+    ERROR_LINE,
+    document_fault,
+    image_url,
+    left_out_code,
+    opaque_block,
+)
 from trace_store.providers.rendering import (
     IMAGE_LEFT_OUT,
+    INVALID_IMAGE,
     NO_MESSAGES,
     OPAQUE_LEFT_OUT,
     REASONING_LEFT_OUT,
@@ -271,7 +278,7 @@ class _Writer(InputWriter):
 
     def block(self, part: Opaque) -> Wire | None:
         block = _own_block(part)
-        if block is None:
+        if block is None or document_fault(part):
             return None
         if block["type"] == "file" and isinstance(block.get("file"), dict):
             # The same file, as chat completions write it.
@@ -279,6 +286,9 @@ class _Writer(InputWriter):
         return block if block["type"] in _INPUT_BLOCKS else None
 
     def leave_out(self, part: Opaque, at: int) -> None:
+        if fault := document_fault(part):
+            self._repairs.add(INVALID_IMAGE, at, fault)
+            return
         detail = f"not an item of OpenAI's: {part.provider or 'unknown provider'}; not sent"
         self._repairs.add(left_out_code(part), at, detail)
 

@@ -6,9 +6,10 @@ Invariant: a renderer is a pure function of messages, tools and options. `Render
 
 from __future__ import annotations
 
-from trace_store import check, errors, providers
-from trace_store.frozen import value
-from trace_store.gc_pause import paused
+from trace_store import errors, providers
+from trace_store.base import check
+from trace_store.base.frozen import value
+from trace_store.base.gc_pause import paused
 from trace_store.providers.wire import scrub
 
 TYPE_CHECKING = False
@@ -163,6 +164,8 @@ class Repair:
         address: address of the message, or None.
     """
 
+    JSON = "where -at -address"
+
     code: str
     detail: str
     at: int | None = None
@@ -264,13 +267,13 @@ class Renderer:
 RENDERERS = {
     renderer.name: renderer
     for renderer in (
-        Renderer("anthropic", 3, lambda *given: providers.anthropic.render_anthropic(*given)),
-        Renderer("gemini", 2, lambda *given: providers.gemini.render_gemini(*given)),
+        Renderer("anthropic", 4, lambda *given: providers.anthropic.render_anthropic(*given)),
+        Renderer("gemini", 3, lambda *given: providers.gemini.render_gemini(*given)),
         Renderer("json", 1, lambda *given: providers.lossless.render_lossless(*given)),
-        Renderer("openai", 3, lambda *given: providers.openai_chat.render_openai_chat(*given)),
+        Renderer("openai", 4, lambda *given: providers.openai_chat.render_openai_chat(*given)),
         Renderer(
             "openai-responses",
-            2,
+            3,
             lambda *given: providers.openai_responses.render_openai_responses(*given),
         ),
         Renderer("text", 2, lambda *given: providers.plain_text.render_text(*given)),

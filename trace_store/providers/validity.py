@@ -1,10 +1,11 @@
 """Validity pass for all providers: messages become turns with answered calls.
 
-Invariant: a tool call and its result are shown together or not at all, and are paired by id, never by
-position. Every repair is recorded. Rules of a single provider are in its renderer.
+Invariant: every tool call that is shown has one result, and every result its call. They are paired by id, never by
+position. Every repair is recorded. `context.repair_steps` makes the same repairs, and stores them. Rules of a single
+provider are in its renderer.
 
     fault              what is wrong                                    repair
-    orphan-call        a call has no result in the context              the call is left out
+    orphan-call        a call has no result in the context              an error result is added
     orphan-result      a result has no call in the context              the result is left out
     duplicate-result   a call has a second result                       the first is kept, others are left out
     misplaced-call     a call stands in a message of another role       the call is left out
@@ -21,9 +22,9 @@ later call. A ghost between a call and its result is not a fault: it is moved be
 reuse ids, and calls that were interrupted and repeated. A call whose id was already used, or is not valid for the
 provider, gets another (`call-id-changed`).
 
-Calls are dropped with their results, because removing a result means removing the exchange, and an invented result
-would be false. A call without a result yet at the end of the context is left out by the same rule; it appears as soon
-as its result exists, and nothing before it changes.
+A call without a result stays visible, because the model made it: some programs record results as text or not at all.
+The added result says only that none was recorded. A call at the end of the context gets one by the same rule, until its
+result exists; nothing before it changes then.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from __future__ import annotations
 import base64
 import re
 
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
 from trace_store.providers.rendering import (
     CALL_ID_CHANGED,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
+NOT_RECORDED = "[The result of this call was not recorded.]"
 # Position of a part: that of its message, and its own in the message.
 Place = tuple[int, int]
 
@@ -168,7 +170,7 @@ def pair(messages: Sequence[Spoken]) -> tuple[dict[Place, Place], list[CallFault
             detail = f"the result of call {result.call_id!r} has no call in the context; left out"
             faults.append(CallFault(ORPHAN_RESULT, place, detail))
     for id_, waiting in open_calls.items():
-        detail = f"call {id_!r} has no result in the context; left out"
+        detail = f"call {id_!r} has no result in the context; an error result added"
         faults += [CallFault(ORPHAN_CALL, place, detail) for place in waiting]
     return result_of, faults
 
@@ -261,15 +263,13 @@ class _Turns:
                 continue
             if isinstance(part, Text) and not part.text:
                 continue
-            if isinstance(part, ToolCall) and place not in self._result_of:
-                continue
             if turn is None or turn.answered:
                 turn = self._open_turn(at)
             turn.parts.append(PlacedPart(part, at))
             turn.places.append(place)
             if isinstance(part, ToolCall):
                 self.turn_of[place] = turn
-                turn.waits = turn.waits or self._result_of[place] > place
+                turn.waits = turn.waits or self._result_of.get(place, place) > place
 
     def _open_turn(self, at: int) -> RoleTurn:
         # Parallel calls are sometimes recorded as several messages; they are one turn, because
@@ -326,8 +326,8 @@ def _answer(
         call = placed.part
         if not isinstance(call, ToolCall):
             continue
-        at, position = result_of[place]
-        result = messages[at].parts[position]
+        at, position = result_of.get(place, (placed.at, -1))
+        result = unrecorded(call.id) if position < 0 else messages[at].parts[position]
         if not isinstance(result, ToolResult):
             continue
         id_ = _unused(call_id(call.id), used, call_id)
@@ -337,6 +337,11 @@ def _answer(
             turn.parts[index] = PlacedPart(renamed, placed.at)
             result = ToolResult(id_, result.content, result.is_error)
         turn.results.append(PlacedResult(result, at))
+
+
+def unrecorded(call_id: str) -> ToolResult:
+    """Return the result of a call that has none in the context."""
+    return ToolResult(call_id, NOT_RECORDED, is_error=True)
 
 
 def _unused(id_: str, used: dict[str, int], call_id: Callable[[str], str]) -> str:

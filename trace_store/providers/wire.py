@@ -5,7 +5,7 @@ Invariant: the same request gives the same bytes on every machine, or a provider
 
 from __future__ import annotations
 
-from trace_store.oid import digest
+from trace_store.base.oid import digest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Refs: names of objects, stored as tip files, with HEAD and reflogs."""
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

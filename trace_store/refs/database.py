@@ -7,17 +7,18 @@ may be running. Nothing here moves a ref: moves are written to the journal, and 
 from __future__ import annotations
 
 from trace_store import errors, refs
-from trace_store.files import read_file, replace_file, stamp, unchanged
-from trace_store.ident import MonotonicClock, SystemClock
-from trace_store.journal.frames import Move
-from trace_store.oid import ObjectId
-from trace_store.ref_names import (
+from trace_store.base.ident import MonotonicClock, SystemClock
+from trace_store.base.oid import ObjectId
+from trace_store.contracts.ref_names import (
     BRANCHES,
     UsedNames,
     check_case_conflicts,
     check_ref_name,
+    joins_by_merge,
     named_by_users,
 )
+from trace_store.disk.files import read_file, replace_file, stamp, unchanged
+from trace_store.journal.frames import Move
 from trace_store.refs.head import MAXIMUM_BYTES, NAME, Head, decode_head, encode_head, read_original
 from trace_store.refs.resolution import Lineage, check_expected, is_unexplained, resolve
 from trace_store.refs.tips import TipFiles
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from trace_store.contracts import ObjectReader, RefEdit
-    from trace_store.files import Disk
-    from trace_store.ident import Clock
+    from trace_store.base.ident import Clock
+    from trace_store.contracts import RefEdit
+    from trace_store.contracts.protocols import ObjectReader
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
     from trace_store.journal.journal import Journal
     from trace_store.journal.snapshot import RefFold
-    from trace_store.layout import Layout
 
 ATTEMPTS = 5
 _MAXIMUM_REMEMBERED = 256
@@ -75,8 +77,6 @@ class RefDatabase:
         self.opened_at = SystemClock().now()
         self.known: dict[str, ObjectId] = {}
         """The last value of each ref that this process saw or wrote; see `refs/rewind_guard.py`."""
-        self.substitutes: dict[str, ObjectId] = {}
-        """Values shown for refs whose own commits are missing; nothing is written on top of them."""
         self.removed_by_git: set[str] = set()
         """Refs whose tip files are in git but missing on disk, for example after checking out an earlier commit."""
 
@@ -294,7 +294,7 @@ class RefDatabase:
             had = self.known.get(edit.name)
             if had is not None and had != current:
                 self.rewind_guard.check(edit.name, had, current)
-            if edit.new == current and (len(tips) < 2 or edit.name.startswith(BRANCHES)):
+            if edit.new == current and (len(tips) < 2 or joins_by_merge(edit.name)):
                 continue
             moves += self._moves(edit, tips)
         if created:
@@ -328,7 +328,7 @@ class RefDatabase:
         steps: list[ObjectId | None] = [fold.value] if fold is not None else []
         superseded = self._superseded.get(edit.name, [])
         others: Sequence[ObjectId] = (*tips[1:], *superseded)
-        if others and edit.new is not None and edit.name.startswith(BRANCHES):
+        if others and edit.new is not None and joins_by_merge(edit.name):
             others = self._abandoned_tips(edit.new, tips, superseded)
             steps += tips[:1] if others else ()
         steps += [*others, tips[0] if tips else None, edit.new]
@@ -360,14 +360,12 @@ class RefDatabase:
         return [*newer, *(tip for tip in superseded if tip != value and tip not in newer)]
 
     def _tips(self, name: str) -> tuple[ObjectId, ...]:
-        if not self._journal.locked and name not in self.substitutes:
+        if not self._journal.locked:
             self._journal.refresh()
         return self._current_tips(name)
 
     def _current_tips(self, name: str) -> tuple[ObjectId, ...]:
         """Return the tips of a ref; the journal must just have been refreshed."""
-        if name in self.substitutes:
-            return (self.substitutes[name],)
         if self._journal.locked:
             return self._tips_under_lock(name)
         for attempt in range(ATTEMPTS):
@@ -430,9 +428,6 @@ class RefDatabase:
             if len(names) > _FEW:
                 published.tips.all()  # loads all at once, which is faster than one by one
             for name in sorted(names):
-                if name in self.substitutes:
-                    result.append((name, (self.substitutes[name],)))
-                    continue
                 on_disk, before = files.get(name, ()), published.tips.get(name, ())
                 fold = folds.get(name)
                 if fold is None and on_disk == before and len(on_disk) == 1:

@@ -9,9 +9,9 @@ atomically; without it, HEAD is the default branch. Upstreams are only read here
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.files import Disk, read_file
-from trace_store.oid import ObjectId
-from trace_store.ref_names import BRANCHES, check_ref_name, is_ref_name
+from trace_store.base.oid import ObjectId
+from trace_store.contracts.ref_names import BRANCHES, check_ref_name, is_ref_name
+from trace_store.disk.files import Disk, read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class Head:
         ref: the full name of the branch; None if detached.
         oid: the commit; None if the branch is unborn.
     """
+
+    JSON = "ref commit=oid"
 
     __slots__ = ("oid", "ref")
 

@@ -14,8 +14,11 @@ from __future__ import annotations
 import os
 from itertools import takewhile
 
-from trace_store import errors, ident
-from trace_store.files import (
+from trace_store import errors
+from trace_store.base import ident
+from trace_store.base.oid import ObjectId
+from trace_store.contracts.ref_names import is_ref_name
+from trace_store.disk.files import (
     APPEND,
     CREATE,
     check_folders,
@@ -24,16 +27,15 @@ from trace_store.files import (
     replace_file,
     write_all,
 )
-from trace_store.layout import LOG_SUFFIX
-from trace_store.oid import ObjectId
-from trace_store.ref_names import is_ref_name
+from trace_store.disk.layout import LOG_SUFFIX
 from trace_store.refs.head import NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from trace_store.files import Disk
+    from trace_store.base.ident import Time
+    from trace_store.disk.files import Disk
     from trace_store.journal.frames import Frame
     from trace_store.refs.database import RefDatabase
 
@@ -43,6 +45,8 @@ _ABSENT = "-"
 _TORN = b"\0\n"
 """Ends a torn line, so that it is never taken for a complete one."""
 _FIRST_SPAN = 4096
+COMMANDS = "COMMANDS"
+"""The log of commands that moved no ref and cannot be undone; it lies beside the reflogs."""
 UNDO, REDO = "undo: ", "redo: "
 DIVERGED_TIPS = "diverged tips"
 """The source in the message of a merge of a branch's own tips; their short ids follow."""
@@ -58,7 +62,10 @@ class ReflogEntry:
     `old` or `new` is None if the ref was or became absent.
     """
 
+    JSON = "before=old commit=new time author message"
+
     __slots__ = ("author", "message", "new", "old", "time")
+    time: Time
 
     def __init__(
         self, old: ObjectId | None, new: ObjectId | None, time: int, author: str, message: str

@@ -7,17 +7,19 @@ elsewhere no tip supersedes another.
 
 from __future__ import annotations
 
-from trace_store import errors, graph, objects
+from trace_store import errors, objects
+from trace_store.commit_table import graph
 from trace_store.contracts import ANY
-from trace_store.ref_names import BRANCHES
+from trace_store.contracts.ref_names import joins_by_merge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from trace_store.contracts import ObjectReader, RefEdit
+    from trace_store.base.oid import ObjectId
+    from trace_store.contracts import RefEdit
+    from trace_store.contracts.protocols import ObjectReader
     from trace_store.journal.snapshot import RefFold
-    from trace_store.oid import ObjectId
 
 _MEMORY = 256
 _WALKED = 1 << 14
@@ -171,7 +173,7 @@ def check_expected(edit: RefEdit, actual: ObjectId | None) -> None:
 
 def _maximal(name: str, values: Sequence[ObjectId], lineage: Lineage) -> list[ObjectId]:
     distinct = list(dict.fromkeys(values))
-    if len(distinct) < 2 or not name.startswith(BRANCHES):
+    if len(distinct) < 2 or not joins_by_merge(name):
         return distinct
     return list(lineage.maximal(distinct))
 

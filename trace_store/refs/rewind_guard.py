@@ -12,18 +12,18 @@ The file `local/adopted` has the values that a user accepted since. A new proces
 from __future__ import annotations
 
 from trace_store import errors, refs
-from trace_store.files import read_file, replace_file
-from trace_store.oid import ObjectId
-from trace_store.ref_names import RECOVERED
+from trace_store.base.oid import ObjectId
+from trace_store.contracts.ref_names import RECOVERED
+from trace_store.disk.files import read_file, replace_file
 from trace_store.refs.reflog import GIT, MOVED_BY_GIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from trace_store.files import Disk
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
     from trace_store.journal.journal import Journal
-    from trace_store.layout import Layout
     from trace_store.refs.database import RefDatabase
 
     Change = tuple[str, ObjectId | None, ObjectId | None]

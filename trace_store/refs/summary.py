@@ -20,24 +20,24 @@ files, and adding or removing a branch by hand changes the branches directory.
 from __future__ import annotations
 
 import os
-import stat
 from zlib import crc32
 
+from trace_store import disk as disks
 from trace_store import errors
-from trace_store.files import read_file, replace_file, stamp
+from trace_store.contracts.ref_names import BRANCHES, is_ref_name
+from trace_store.disk.files import read_file, replace_file, stamp
 from trace_store.journal.published import stamp_of
-from trace_store.ref_names import BRANCHES, is_ref_name
 from trace_store.refs.resolution import is_unexplained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from trace_store.files import Disk
+    from trace_store.base.oid import ObjectId
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
     from trace_store.journal.journal import Journal
     from trace_store.journal.published import Published
-    from trace_store.layout import Layout
-    from trace_store.oid import ObjectId
     from trace_store.refs.tips import TipFiles
 
     Tips = Sequence[ObjectId]
@@ -55,15 +55,19 @@ class RefStatus:
         diverged: refs with several tips, and those tips.
         incomplete: refs with a missing tip.
         branch_count: the number of branches.
+        table: the name of the table of published tips, "" if there is none; None if all refs have to be compared.
+        since_table: the refs that may differ from the table.
     """
 
-    __slots__ = ("branch_count", "diverged", "incomplete", "moved")
+    __slots__ = ("branch_count", "diverged", "incomplete", "moved", "since_table", "table")
 
     def __init__(self) -> None:
         self.moved: list[tuple[str, ObjectId | None, ObjectId | None]] = []
         self.diverged: dict[str, tuple[ObjectId, ...]] = {}
         self.incomplete: list[str] = []
         self.branch_count = 0
+        self.table: str | None = None
+        self.since_table: set[str] = set()
 
 
 class Scan:
@@ -155,6 +159,10 @@ class RefSummary:
                 status.moved.append(
                     (name, before[0] if before else None, tips[0] if tips else None)
                 )
+        published = journal.published
+        if published.stamp is not None and not (published.damaged or known.lacking):
+            status.table = "" if known.table is None else known.table.name
+            status.since_table = {*known.changed, *folds, *scan.unsettled}
         if journal.published.stamp is None:
             status.moved = []  # a fresh clone: nothing was written here yet
         return status
@@ -274,18 +282,13 @@ class RefSummary:
             return  # a read-only repository: all refs are read each time
 
 
-_GIT_BRANCH = "ref: refs/heads/"
-_POINTER = b"gitdir: "
-_LONGEST_POINTER = 8192
-
-
 def change_stamp(disk: Disk, layout: Layout) -> tuple[str, str] | None:
     """Return a stamp that changes when git changes files, or branches come or go.
 
     None means that git's index changed a moment ago or has no exact time, so that no stamp is reliable.
     """
     try:
-        git = git_dir(disk, layout.root)
+        git = disks.git.git_dir(disk, layout.root)
     except errors.StorageError:
         git = None
     seen = "none" if git is None else _text(stamp(disk, os.path.join(git, "index")))
@@ -307,50 +310,3 @@ def _text(seen: object) -> str | None:
     if isinstance(seen, tuple):
         return "-".join(map(str, seen))
     return "none" if seen is None else None
-
-
-def find_git(disk: Disk, root: str) -> str | None:
-    """Return the path of the `.git` above a folder, or None."""
-    folder, above = root, os.path.dirname(root)
-    while above != folder:
-        folder, above = above, os.path.dirname(above)
-        path = os.path.join(folder, ".git")
-        if disk.stat(path) is not None:
-            return path
-    return None
-
-
-def git_dir(disk: Disk, root: str) -> str | None:
-    """Return the directory of the git repository above a folder, or None; raises as `git_dir_of`."""
-    path = find_git(disk, root)
-    return None if path is None else git_dir_of(disk, path)
-
-
-def git_branch(disk: Disk, root: str) -> str:
-    """Return git's branch in the work tree around a folder; "" if there is none.
-
-    Raises:
-        StorageError: git's files cannot be read.
-    """
-    folder = git_dir(disk, root)
-    head = (
-        None
-        if folder is None
-        else read_file(disk, os.path.join(folder, "HEAD"), limit=_LONGEST_POINTER)
-    )
-    text = (head or b"").decode("utf-8", "replace").strip()
-    return text.removeprefix(_GIT_BRANCH) if text.startswith(_GIT_BRANCH) else ""
-
-
-def git_dir_of(disk: Disk, path: str) -> str:
-    """Return git's directory, given the path of a `.git`, which in a worktree or submodule is a file with its path.
-
-    Raises:
-        StorageError: it cannot be read.
-    """
-    git = disk.stat(path)
-    if git is None or not stat.S_ISREG(git.st_mode):
-        return path
-    data = read_file(disk, path, limit=_LONGEST_POINTER) or b""
-    named = os.fsdecode(data.removeprefix(_POINTER).strip(b"\r\n"))
-    return os.path.join(os.path.dirname(path), named)

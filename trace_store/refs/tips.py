@@ -10,16 +10,16 @@ import os
 import stat
 
 from trace_store import errors
-from trace_store.files import create_file, stamp, unchanged
-from trace_store.oid import HEX_CHARACTERS, ObjectId
-from trace_store.ref_names import is_ref_name
+from trace_store.base.oid import HEX_CHARACTERS, ObjectId
+from trace_store.contracts.ref_names import is_ref_name
+from trace_store.disk.files import create_file, stamp, unchanged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trace_store.files import Disk
-    from trace_store.layout import Layout
+    from trace_store.disk.files import Disk
+    from trace_store.disk.layout import Layout
 
 MAXIMUM_REMEMBERED = 256
 _HEX = frozenset("0123456789abcdef")

@@ -8,11 +8,12 @@ from __future__ import annotations
 from itertools import islice
 
 import trace_store
-from trace_store import check, history, repo
-from trace_store import revision as revisions
-from trace_store.oid import ObjectId
-from trace_store.repo.handle import Handle, name_of, place_of, resolver_of, targets_of
-from trace_store.store.handle import Store
+from trace_store import history
+from trace_store.base import check
+from trace_store.base.oid import ObjectId
+from trace_store.store import revision as revisions
+from trace_store.store.revision import name_of
+from trace_store.store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,27 +31,30 @@ if TYPE_CHECKING:
     from trace_store.history.lookup import MessageState, UsageTotal, WordingVersion
     from trace_store.history.reset import Reset, StagedCommit
     from trace_store.history.status import Status
+    from trace_store.history.usage_sums import UsageSums
     from trace_store.llm.contract import Model
-    from trace_store.merge.llm_assist.review import Judge
+    from trace_store.merge.conflicts import Answer
     from trace_store.merge.llm_assist.semantic import MergeProposal
     from trace_store.merge.move import MoveResult
     from trace_store.merge.result import Merge, Rewrite
     from trace_store.merge.revert import Revert
+    from trace_store.merge.stopped import Stopped
     from trace_store.merge.todo import Step, Todo
     from trace_store.objects.address import Address
-    from trace_store.objects.parts import Part
     from trace_store.providers.documents import Given
     from trace_store.refs.head import Head
-    from trace_store.repo.handle import Answer, Revision
-    from trace_store.repo.in_progress import Stopped
     from trace_store.secrets.guard import Guard
+    from trace_store.store.prices import Price
+    from trace_store.store.revision import Revision
+    from trace_store.writer import Writer
 
 
 class Line:
     """One branch of an open repository. It need not be checked out, nor have a commit yet.
 
     Revisions such as `HEAD~2` start from the branch; one that names no commit raises RevisionNotFoundError. Each verb
-    that writes makes one commit. An argument of the wrong type raises InvalidInputError, which names it.
+    that writes makes one commit, or none if it would change nothing: `changed` of the result is False. An argument of
+    the wrong type raises InvalidInputError, which names it.
 
     Arguments that most verbs have:
 
@@ -66,29 +70,25 @@ class Line:
     - `model`, where contexts are read: the model to count tokens for; "" counts under the repository's encoding.
 
     Attributes:
+        writer: the branch, for functions that write to one.
         store: a view of the stores below, whose HEAD is the branch.
     """
 
     store: Store
 
-    def __init__(self, handle: Handle, ref: str = "") -> None:
-        self._handle = handle
-        self._contexts: ContextCompiler | None = None
-        self.store = handle.store.on(ref) if ref else handle.store
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.store = writer.store
 
     @property
     def contexts(self) -> ContextCompiler:
         """Compiles the contexts of the branch, and keeps their indexes open."""
-        if self.store is self._handle.store:
-            return self._handle.contexts
-        if self._contexts is None:
-            self._contexts = self._handle.contexts.on(self.store)
-        return self._contexts
+        return self.writer.contexts
 
     @property
     def guard(self) -> Guard:
         """What looks for secrets in text that is stored."""
-        return self._handle.guard
+        return self.writer.guard
 
     @property
     def head(self) -> Head:
@@ -145,15 +145,10 @@ class Line:
             facts: dict[str, Any] = {"meta": meta, "settings": settings}
             return self._one(lambda d: d.extend(messages), ref, message, private=private, **facts)
         check.text(message=message)
-        line = self._on(ref)
-        result = history.commit.commit(
-            *(line.store, messages),
-            author=self._handle.author,
-            message=message,
-            salt=self._handle.salt() if private else None,
-            guard=self._handle.guard,
-        )
-        return line._written(result)
+        if private is not False:
+            check.flag(private=private)
+        writer = self._to(ref)
+        return history.commit.commit(writer, messages, message=message, private=private)
 
     def batch(self, message: str = "", *, private: bool = False, ref: str = "") -> Batch:
         """Collect operations for one commit in a `with` block; if the block raises, nothing is written.
@@ -162,16 +157,8 @@ class Line:
             InvalidOperationError: an operation names a message that the context does not hold.
         """
         check.text(message=message)
-        line = self._on(ref)
-        return history.commit.batch(
-            line.store,
-            author=self._handle.author,
-            message=message,
-            reword=line._reworded,
-            salt=self._handle.salt() if private else None,
-            guard=self._handle.guard,
-            written=line._written,
-        )
+        check.flag(private=private)
+        return history.commit.batch(self._to(ref), message=message, private=private)
 
     def edit(
         self,
@@ -179,6 +166,7 @@ class Line:
         content: Content,
         *,
         call: str = "",
+        all_results: bool = False,
         force: bool = False,
         private: bool = False,
         message: str = "",
@@ -188,19 +176,21 @@ class Line:
         """Reword a message; earlier wordings stay readable.
 
         Args:
-            content: text, which replaces its text or that of its tool results; or all of its parts.
-            call: the id of a call, or its beginning: replace the text of its result alone.
+            content: text, which replaces its text or that of its tool result; or all of its parts.
+            call: the id of a call, or its beginning: replace the text of its result; needed if there are several.
+            all_results: replace the text of all its results instead.
             force: allow parts that leave out results, or calls that have results.
 
         Raises:
             MessageNotFoundError: the context does not hold the message.
-            InvalidOperationError: it has no result of that call; or the new parts leave out a result, or a call that
-                has one, without `force`.
+            InvalidOperationError: it has no result of that call, or several results; or the new parts leave out a
+                result, or a call that has one, without `force`. `.calls` holds the ids of the calls.
         """
         check.text(call=call)
+        check.flag(all_results=all_results)
 
         def add(draft: Draft) -> None:
-            draft.edit(target, content, call=call, force=force)
+            draft.edit(target, content, call=call, all_results=all_results, force=force)
 
         return self._one(add, ref, message, meta, private=private)
 
@@ -228,7 +218,7 @@ class Line:
             InvalidOperationError: there is no such priority, a label is not valid, or nothing is set.
             MessageNotFoundError: the context does not hold a message.
         """
-        named = targets_of(targets)
+        named = history.draft.targets_of(targets)
         marks: dict[str, Any] = {"keep": keep, "labels": labels, "unlabels": unlabels}
         return self._one(
             lambda draft: draft.annotate(named, priority=priority, **marks), ref, message, meta
@@ -245,7 +235,7 @@ class Line:
     ) -> CommitResult:
         """Hide messages, with a short placeholder if `ghost`. It raises as `annotate`."""
         check.flag(ghost=ghost)
-        named = targets_of(targets)
+        named = history.draft.targets_of(targets)
         return self._one(lambda draft: draft.remove(named, ghost=ghost), ref, message, meta)
 
     def restore(
@@ -257,9 +247,13 @@ class Line:
         meta: Mapping[str, Fact] | None = None,
         ref: str = "",
     ) -> CommitResult:
-        """Show hidden messages again, or go back to a version (0 is the first)."""
+        """Show hidden messages again, and take other ones back by one wording.
+
+        Args:
+            version: show all of them in this version; 0 is the first.
+        """
         check.count(version=version)
-        named = targets_of(targets)
+        named = history.draft.targets_of(targets)
         return self._one(lambda draft: draft.restore(named, version=version), ref, message, meta)
 
     def replace(
@@ -284,7 +278,7 @@ class Line:
             prompt: what the model was asked.
             sources: the messages that the model was shown.
         """
-        named = targets_of(targets)
+        named = history.draft.targets_of(targets)
         how: dict[str, Any] = {"model": model, "prompt": prompt, "sources": sources}
         return self._one(
             lambda draft: draft.replace(named, messages, reason=reason, **how), ref, message, meta
@@ -316,16 +310,13 @@ class Line:
             InvalidOperationError: a message would be moved beside itself.
             InvalidInputError: no message is named, or several places are.
         """
-        line = self._on(ref)
-        moved = trace_store.merge.move.move(
-            *(line.store, targets_of(targets), *place_of(after, before, last)),
-            author=self._handle.author,
-            message=self._handle.redacted(message),
+        check.text(message=message)
+        place = trace_store.merge.move.place_of(after, before, last)
+        return trace_store.merge.move.move(
+            *(self._to(ref), history.draft.targets_of(targets), *place),
+            message=message,
             dry_run=dry_run,
         )
-        if moved.result is not None:
-            line._written(moved.result)
-        return moved
 
     def set_tools(
         self,
@@ -363,15 +354,15 @@ class Line:
             InvalidInputError: the usage has no known shape.
             RevisionNotFoundError: there is no commit `about`.
         """
-        line = self._on(ref)
+        writer = self._to(ref)
         named = None if about is None else name_of(about, "about")
-        oid = None if named is None else revisions.resolve_commit(line.store, named)
+        oid = None if named is None else revisions.resolve_commit(writer.store, named)
         sender: dict[str, Any] = {"renderer": renderer, "renderer_version": renderer_version}
 
         def add(draft: Draft) -> None:
             draft.record_usage(usage, model=model, about=oid, sent=sent, **sender)
 
-        return line._one(add, "", message)
+        return self._one(add, ref, message)
 
     def compile(
         self,
@@ -405,7 +396,7 @@ class Line:
         check.text(at=at, model=model)
         check.count(budget=budget)
         check.function(compiler=compiler)
-        contexts, name = self._on(ref).contexts, name_of(revision)
+        contexts, name = self._to(ref).contexts, name_of(revision)
         found = trace_store.context.compiler.compile(
             *(contexts, name, at, strategy), reasoning=reasoning, model=model, compiler=compiler
         )
@@ -415,7 +406,7 @@ class Line:
 
     def resolve(self, revision: Revision, *, ref: str = "") -> ObjectId:
         """Return the id that a revision names; raises RevisionNotFoundError or AmbiguousRevisionError."""
-        return revisions.resolve(self._on(ref).store, name_of(revision))
+        return revisions.resolve(self._to(ref).store, name_of(revision))
 
     def log(
         self,
@@ -474,7 +465,7 @@ class Line:
             RevisionNotFoundError: there is no such commit.
             InvalidInputError: a filter has no such value, or the limit is not a count.
         """
-        line = self._on(ref)
+        line = self._to(ref)
         check.count(limit=limit)
         check.function(walked=walked)
         of_message = {"text": text, "kind": kind, "role": role, "tool": tool, "path": path}
@@ -494,7 +485,7 @@ class Line:
         Counting tokens takes time if there are new messages.
         """
         check.text(model=model)
-        return history.status.status(self._on(ref).contexts, model=model, count_tokens=count_tokens)
+        return history.status.status(self._to(ref).contexts, model=model, count_tokens=count_tokens)
 
     def diff(
         self, before: Revision | None, after: Revision = "HEAD", *, model: str = "", ref: str = ""
@@ -505,7 +496,7 @@ class Line:
         """
         check.text(model=model)
         old = None if before is None else name_of(before, "before")
-        return history.diff.diff(self._on(ref).contexts, old, name_of(after, "after"), model=model)
+        return history.diff.diff(self._to(ref).contexts, old, name_of(after, "after"), model=model)
 
     def blame(
         self, revision: Revision = "HEAD", *, address: str | Address | None = None, ref: str = ""
@@ -515,7 +506,7 @@ class Line:
         Raises:
             MessageNotFoundError: the context does not hold the message.
         """
-        return history.blame.blame(self._on(ref).contexts, name_of(revision), address)
+        return history.blame.blame(self._to(ref).contexts, name_of(revision), address)
 
     def get(self, what: Revision, *, ref: str = "") -> Any:
         """Return an object as a value: a `Commit`, a `Tag`, or the bytes of content.
@@ -524,7 +515,7 @@ class Line:
             RevisionNotFoundError, ObjectNotFoundError: there is no such object.
             PurgedError, CorruptObjectError: its content was purged, or is damaged.
         """
-        return history.lookup.get(self._on(ref).store, name_of(what, "what"))
+        return history.lookup.get(self._to(ref).store, name_of(what, "what"))
 
     def message(
         self, address: str | Address, revision: Revision = "HEAD", *, ref: str = ""
@@ -536,20 +527,45 @@ class Line:
         Raises:
             MessageNotFoundError: the context does not hold the message.
         """
-        return history.lookup.message(self._on(ref).store, address, name_of(revision))
+        return history.lookup.message(self._to(ref).store, address, name_of(revision))
 
     def versions(
         self, address: str | Address, revision: Revision = "HEAD", *, ref: str = ""
     ) -> tuple[WordingVersion, ...]:
         """Return all versions of a message, oldest first. Arguments and errors as in `message`."""
-        return history.lookup.versions(self._on(ref).store, address, name_of(revision))
+        return history.lookup.versions(self._to(ref).store, address, name_of(revision))
 
     def usage(
         self, revision: Revision = "HEAD", *, limit: int | None = None, ref: str = ""
     ) -> Iterator[UsageTotal]:
         """Yield the usage that providers reported, newest first; `limit` is the most to return."""
         check.count(limit=limit)
-        return islice(history.lookup.usage(self._on(ref).store, name_of(revision)), limit)
+        return islice(history.lookup.usage(self._to(ref).store, name_of(revision)), limit)
+
+    def usage_by(
+        self,
+        way: str,
+        revision: Revision = "HEAD",
+        *,
+        prices: Mapping[str, Price] | None = None,
+        ref: str = "",
+    ) -> UsageSums:
+        """Return the sums of all reported usage, by "model", "tool" or "file".
+
+        By tool or file, the input of each request is divided among the messages of its context by their tokens.
+
+        Args:
+            way: the kind of the rows.
+            revision: the revision or range whose reports are added up.
+            prices: by name of a model, as `store.read_prices` returns them; without them nothing has a cost.
+            ref: as in `append`.
+
+        Raises:
+            InvalidInputError: there is no such way.
+        """
+        check.text(way=way)
+        line = self._to(ref)
+        return history.usage_sums.usage_sums(line.contexts, name_of(revision), way, prices)
 
     def merge(
         self,
@@ -594,21 +610,17 @@ class Line:
         check.text(message=message, strategy=strategy, favour=favour, fast_forward=fast_forward)
         check.flag(squash=squash, unrelated=unrelated)
         check.function(model=model, review=review)
-        merge, store = trace_store.merge, self._on(ref).store
+        merge, writer = trace_store.merge, self._to(ref)
         wanted = (strategy, favour, fast_forward, squash, unrelated, message)
         options = merge.result.MergeOptions(*wanted)
         asked = model if strategy == merge.inputs.SEMANTIC else None
-        self._handle.checkpoint_before(store, "merge")
-        found = merge.merge.merge(
-            store,
-            name_of(revision),
-            options,
-            author=self._handle.author,
-            guard=self._handle.guard,
-            resolver=resolver_of(resolver),
-            advise=asked and merge.llm_assist.semantic.Advisor(store, asked, review=review),
+        advisor = asked and merge.llm_assist.semantic.Advisor(writer.contexts, asked, review=review)
+        result = merge.merge.merge(
+            *(writer, name_of(revision), options),
+            resolver=resolver,
+            advise=advisor,
         )
-        return repo.in_progress.result_of(self._handle, found)
+        return trace_store.merge.stopped.result_of(writer, result)
 
     def cherry_pick(
         self,
@@ -630,18 +642,17 @@ class Line:
             InvalidInputError: a range is empty, or nothing is wanted.
             As `merge`.
         """
-        line = self._on(ref)
-        found = trace_store.merge.cherry_pick.cherry_pick(
-            line.store,
+        check.function(judge=judge)
+        writer = self._to(ref)
+        result = trace_store.merge.cherry_pick.cherry_pick(
+            writer,
             [name_of(each, "wanted") for each in wanted],
-            author=self._handle.author,
             at=name_of(at, "at"),
             favour=favour,
-            guard=self._handle.guard,
-            resolver=resolver_of(resolver),
-            judge=line._judge(judge),
+            resolver=resolver,
+            judge=judge,
         )
-        return repo.in_progress.result_of(self._handle, found)
+        return trace_store.merge.stopped.result_of(writer, result)
 
     def rebase(
         self,
@@ -669,23 +680,29 @@ class Line:
             ConflictError, InvalidInputError: a pinned message would be dropped, or the plan is not valid.
             As `merge`.
         """
-        check.function(plan=plan)
+        check.function(plan=plan, judge=judge)
         check.flag(drop_pinned=drop_pinned)
-        line = self._on(ref)
-        self._handle.checkpoint_before(line.store, "rebase")
-        found = trace_store.merge.rebase.rebase(
-            line.store,
+        writer = self._to(ref)
+        result = trace_store.merge.rebase.rebase(
+            writer,
             None if upstream is None else name_of(upstream, "upstream"),
-            author=self._handle.author,
             onto=name_of(onto, "onto"),
             plan=plan,
             drop_pinned=drop_pinned,
             favour=favour,
-            guard=self._handle.guard,
-            resolver=resolver_of(resolver),
-            judge=line._judge(judge),
+            resolver=resolver,
+            judge=judge,
         )
-        return repo.in_progress.result_of(self._handle, found)
+        return trace_store.merge.stopped.result_of(writer, result)
+
+    def todo(self, upstream: Revision | None = "", *, onto: Revision = "", ref: str = "") -> Todo:
+        """Return the steps of a rebase, oldest first, without doing them: what the `plan` of `rebase` is given.
+
+        They are also a text for an editor: `text` and `read` of the result. Arguments and errors as in `rebase`.
+        """
+        store = self._to(ref).store
+        base = None if upstream is None else name_of(upstream, "upstream")
+        return trace_store.merge.rebase.RebaseRange(store, base, name_of(onto, "onto")).steps
 
     def revert(
         self,
@@ -703,21 +720,20 @@ class Line:
             favour: if something later changed the same, "ours" keeps that change and "theirs" reverts it too.
 
         Raises:
-            StateError: there is nothing to revert in the commits.
             InvalidInputError: nothing is wanted, or there is no such side to favour.
             SecretFoundError: the message holds a secret, and `secrets` is "block".
             As `merge`.
         """
-        found = trace_store.merge.revert.revert(
-            self._on(ref).store,
+        check.text(message=message)
+        writer = self._to(ref)
+        result = trace_store.merge.revert.revert(
+            writer,
             [name_of(each, "wanted") for each in wanted],
-            author=self._handle.author,
-            message=self._handle.redacted(message),
+            message=message,
             favour=favour,
-            guard=self._handle.guard,
-            resolver=resolver_of(resolver),
+            resolver=resolver,
         )
-        return repo.in_progress.result_of(self._handle, found)
+        return trace_store.merge.stopped.result_of(writer, result)
 
     def reset(self, revision: Revision = "HEAD", *, hard: bool = False, ref: str = "") -> Reset:
         """Move the branch to a commit, and return where it was and what keeps that.
@@ -729,10 +745,8 @@ class Line:
             StateError: an operation of the branch is in progress.
         """
         check.flag(hard=hard)
-        line = self._on(ref)
-        line._check_not_stopped()
         step = history.reset.reset_hard if hard else history.reset.reset_soft
-        return step(line.store, name_of(revision), author=self._handle.author)
+        return step(self._to(ref), name_of(revision))
 
     def commit_staged(self, message: str = "", *, ref: str = "") -> StagedCommit:
         """Commit what `reset` staged, as one commit; "" joins the messages of the staged commits.
@@ -741,28 +755,13 @@ class Line:
             StateError: nothing is staged, the branch has moved since, or it has an operation in progress.
             SecretFoundError: the message holds a secret, and `secrets` is "block".
         """
-        line, handle = self._on(ref), self._handle
         check.text(message=message)
-        line._check_not_stopped()
-        return history.reset.commit_staged(
-            line.store, author=handle.author, message=message, guard=handle.guard
-        )
+        return history.reset.commit_staged(self._to(ref), message)
 
-    def _on(self, ref: str) -> Line:
-        """Return the line of a branch; "" is this one."""
+    def _to(self, ref: str) -> Writer:
+        """Return the writer of a branch; "" is this one."""
         check.text(ref=ref)
-        return Line(self._handle, ref) if ref else self
-
-    def _check_not_stopped(self) -> None:
-        self._handle.check_not_stopped(self.store.refs.head().ref or "HEAD")
-
-    def _judge(self, model: Model | None) -> Judge | None:
-        check.function(judge=model)
-        return model and trace_store.merge.llm_assist.review.Judge(self.store, model)
-
-    def _reworded(self, address: Address, text: str, call: str) -> Sequence[Part]:
-        edit = history.edit_text
-        return edit.reworded(edit.current_parts(self.contexts, address), text, call)
+        return self.writer.on(ref) if ref else self.writer
 
     def _one(
         self,
@@ -777,17 +776,8 @@ class Line:
         """Write one commit with the operations that `add` puts in a draft."""
         check.text(message=message)
         check.flag(private=private)
-        line, handle = self._on(ref), self._handle
-        salt = handle.salt() if private else None
-        draft = history.commit.new_draft(line.store, line._reworded, salt, handle.guard)
+        draft = history.draft.Draft(self._to(ref), private=private)
         add(draft)
         if meta or settings:
             draft.configure(meta=meta, settings=settings)
-        result = history.commit.write(line.store, draft, author=handle.author, message=message)
-        return line._written(result)
-
-    def _written(self, result: CommitResult) -> CommitResult:
-        result.line = self
-        self._handle.after_commit(lambda: self.contexts, result)
-        self._handle.schedule.seal_if_due()
-        return result
+        return history.commit.write(draft, message=message)

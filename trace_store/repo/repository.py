@@ -6,29 +6,42 @@ It has the methods of `Line`, for HEAD's branch, and those of the whole reposito
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 import trace_store
-from trace_store import check, errors, history, repo
-from trace_store.environment import Environment
-from trace_store.ref_names import full_name
-from trace_store.repo.handle import Handle
+from trace_store import errors, history
+from trace_store.base import check
+from trace_store.base.environment import Environment
+from trace_store.contracts.ref_names import full_name
+from trace_store.disk.layout import is_stopped_file
 from trace_store.repo.line import Line
+from trace_store.repo.observers import observe
 from trace_store.store.discovery import find
-from trace_store.store.handle import Store
+from trace_store.store.reflogs import log_command
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, Self, TypeAlias
 
-    from trace_store.checkpoints.handle import Checkpoints
+    from trace_store.base.ident import Clock
+    from trace_store.bundles.bundles import Bundles
+    from trace_store.checkpoints.checkpoints import Checkpoints, Forks
+    from trace_store.compression.budgets import Compression
     from trace_store.context.tokens.tokenizer import Tokenizer
-    from trace_store.history.undo import UndoResult
-    from trace_store.ident import Clock
+    from trace_store.history.branches import Branches
+    from trace_store.history.tags import Tags
+    from trace_store.history.trash import Trash
+    from trace_store.history.undo import LoggedOperation, UndoResult
+    from trace_store.maintenance.maintenance import Maintenance
     from trace_store.maintenance.seal import SealReport
-    from trace_store.repo.in_progress import Stopped
+    from trace_store.merge.stopped import Stopped
     from trace_store.search.query import Hit
-    from trace_store.trajectories.handle import Trajectories
+    from trace_store.sessions.sessions import Sessions
+    from trace_store.sessions.transcripts import Transcripts
+    from trace_store.trajectories.trajectories import Trajectories
 
     Path: TypeAlias = str | os.PathLike[str]
 
@@ -38,8 +51,8 @@ class Repo(Line):
 
     Methods inherited from `Line` work on HEAD's branch; `line(name)` returns another branch with the same methods.
 
-    Properties with more methods: `branches`, `tags`, `checkpoints`, `compression`, `trajectories`, `trash`,
-    `transcripts`, `bundles` and `maintenance`.
+    Properties with more methods: `branches`, `tags`, `forks`, `checkpoints`, `compression`, `trajectories`, `trash`,
+    `sessions`, `transcripts`, `bundles` and `maintenance`.
 
     Attributes:
         store: the store on disk or in memory, for functions that take one.
@@ -50,12 +63,16 @@ class Repo(Line):
         self,
         store: Store,
         *,
-        author: str = "unknown",
+        author: str | None = "unknown",
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
         environment: Environment | None = None,
         secrets: str = "",
     ) -> None:
-        super().__init__(Handle(store, author, tokenizer, environment, secrets))
+        writer = Writer(
+            store, author=author, tokenizer=tokenizer, environment=environment, secrets=secrets
+        )
+        observe(writer)
+        super().__init__(writer)
         self._closed = False
 
     @classmethod
@@ -104,9 +121,11 @@ class Repo(Line):
 
         Args:
             path: the folder.
-            author: the author of new commits; "" takes it from the environment.
+            author: the author of new commits; "" is TRACE_AUTHOR, else the user's setting `user.name`, else git's
+                `user.name`, else the account.
             directory: the `.trace` directory; overrides the variable TRACE_DIR, which overrides the search from `path`.
-            create: create a repository in `path` if none is found.
+            create: create a repository in `path` if the search finds none; without effect if `directory` or TRACE_DIR
+                names one.
             durability: "durable" (survives power loss), "batch" (one sync for many commits) or "fast" (survives a
                 killed process only).
             environment: what to use instead of the environment of the process.
@@ -118,7 +137,9 @@ class Repo(Line):
             damaged: open it even if its configuration is corrupt or missing, for `repo.maintenance.repair`.
 
         Raises:
-            RepositoryNotFoundError: none is found and `create` is False, or the named directory is none.
+            RepositoryNotFoundError: none is found and `create` is False, or the named directory is not a repository.
+            UntrustedRepositoryError: another user owns it, or it lies above the home folder, and it is not trusted.
+            NotFoundError: there is no such folder.
             FormatError: its configuration is corrupt or missing, and `damaged` is False.
             UnsupportedFormatError: a newer version wrote it.
         """
@@ -137,6 +158,7 @@ class Repo(Line):
         else:
             opens = trace_store.maintenance.repair_files.open_damaged if damaged else Store.open
             store = opens(found, durability=durability, clock=clock)
+            store.folder = os.path.abspath(path)
             if store.lacks_files():
                 trace_store.maintenance.second_copies.restore_missing(store)
         return cls._opened(store, environment, author, tokenizer, secrets)
@@ -158,9 +180,13 @@ class Repo(Line):
         """Return a repository that logs when it waits for another process."""
         try:
             store.journal.lock_waiter = trace_store.maintenance.lock_wait.LoggingLockWaiter()
-            author = author or environment.author
+            store.objects.last_resort = lambda: trace_store.maintenance.came_back(store)
             return cls(
-                store, author=author, tokenizer=tokenizer, environment=environment, secrets=secrets
+                store,
+                author=author or None,
+                tokenizer=tokenizer,
+                environment=environment,
+                secrets=secrets,
             )
         except BaseException:
             store.close()
@@ -180,6 +206,8 @@ class Repo(Line):
 
     def seal(self) -> SealReport:
         """Write the journal into a pack, so that git sees all commits."""
+        for tell in self.writer.observers.sealing:
+            tell(self.writer)
         return trace_store.maintenance.seal.seal(self.store)
 
     def close(self) -> None:
@@ -207,79 +235,146 @@ class Repo(Line):
         Raises:
             InvalidRefNameError: the name is not valid.
         """
-        return Line(self._handle, full_name(name))
+        return Line(self.writer.on(full_name(name)))
 
     @property
-    def branches(self) -> repo.branches.Branches:
+    def branches(self) -> Branches:
         """The branches, and switching between them."""
-        return repo.branches.Branches(self._handle)
+        return history.branches.Branches(self.writer)
 
     @property
-    def tags(self) -> repo.tags.Tags:
-        """The tags."""
-        return repo.tags.Tags(self._handle)
+    def tags(self) -> Tags:
+        """The tags: list, create, delete."""
+        return history.tags.Tags(self.writer)
 
     @property
-    def transcripts(self) -> repo.transcripts.Transcripts:
-        """The sessions of agents: import, list, export, repair."""
-        return repo.transcripts.Transcripts(self._handle)
+    def sessions(self) -> Sessions:
+        """The sessions of agents: list, read, rename, export, repair, delete."""
+        return trace_store.sessions.sessions.Sessions(self.writer)
 
     @property
-    def bundles(self) -> repo.bundles.Bundles:
+    def transcripts(self) -> Transcripts:
+        """The transcripts of agent programs: import them, and export the files that were imported."""
+        return trace_store.sessions.transcripts.Transcripts(self.writer)
+
+    @property
+    def bundles(self) -> Bundles:
         """Branches, tags and sessions as one file."""
-        return repo.bundles.Bundles(self._handle)
+        return trace_store.bundles.bundles.Bundles(self.writer)
 
     @property
     def checkpoints(self) -> Checkpoints:
         """Checkpoints: save, list, show, diff, restore, delete, inject."""
-        handle = self._handle
-        subject = trace_store.checkpoints.handle.Checkpoints
-        return subject(handle.contexts, author=handle.author, guard=handle.guard)
+        return trace_store.checkpoints.checkpoints.Checkpoints(self.writer)
+
+    @property
+    def forks(self) -> Forks:
+        """Forks: branches with a recorded fork point; create, compare, merge."""
+        return trace_store.checkpoints.checkpoints.Forks(self.writer)
 
     @property
     def trajectories(self) -> Trajectories:
         """Trajectories: what agents did and decided during a task."""
-        return self._handle.trajectories
+        return trace_store.trajectories.trajectories.Trajectories(self.writer)
 
     @property
-    def compression(self) -> repo.compression.Compression:
+    def compression(self) -> Compression:
         """Fitting a budget: trim, suggestions, expand."""
-        return repo.compression.Compression(self._handle)
+        return trace_store.compression.budgets.Compression(self.writer)
 
     @property
-    def trash(self) -> repo.trash.Trash:
+    def trash(self) -> Trash:
         """Removed messages and deleted refs: list, restore, empty."""
-        return repo.trash.Trash(self._handle)
+        return history.trash.Trash(self.writer)
 
     @property
-    def maintenance(self) -> repo.maintenance.Maintenance:
+    def maintenance(self) -> Maintenance:
         """Seal, pack, collect garbage, check, repair and purge."""
-        return repo.maintenance.Maintenance(self._handle)
+        return trace_store.maintenance.maintenance.Maintenance(self.writer)
 
     @property
     def in_progress(self) -> Stopped | None:
-        """The merge, pick, revert or rebase that stopped at conflicts on any branch; None if there is none."""
+        """The merge, pick, revert or rebase that stopped at conflicts; None if there is none.
+
+        If several branches have one, it is that of HEAD's branch, or else of the first by name.
+        """
         self.store.check_open()
-        return repo.in_progress.in_progress(self._handle) if self._handle.is_stopped else None
+        if not any(map(is_stopped_file, self.store.disk.names(self.store.layout.local_dir))):
+            return None  # without loading the package
+        return next(iter(trace_store.merge.stopped.all_in_progress(self.writer)), None)
 
-    def undo(self, *, dry_run: bool = False) -> UndoResult:
-        """Undo the last command that moved a ref or HEAD in this working copy; call again for the one before.
+    def stopped(self, kind: str = "") -> Stopped:
+        """Return the merge, pick, revert or rebase in progress, as `in_progress`, or raise if there is none.
 
-        A purge, a prune or a change of settings moves no ref and cannot be undone. With `dry_run` nothing changes.
+        Args:
+            kind: "merge", "cherry-pick", "revert" or "rebase"; "" is any of them.
 
         Raises:
-            StateError: there is nothing to undo, a ref has moved since, or a merge, pick, revert or rebase is in
-                progress.
+            StateError: none is in progress, or only others of another kind.
         """
-        if not dry_run:
-            self._handle.check_not_stopped()
-        return history.undo.undo(self.store, author=self._handle.author, dry_run=dry_run)
+        check.text(kind=kind)
+        self.store.check_open()
+        return trace_store.merge.stopped.required(self.writer, kind)
 
-    def redo(self, *, dry_run: bool = False) -> UndoResult:
-        """Redo what was undone last, unless another command has moved a ref since; raises as `undo`."""
-        if not dry_run:
-            self._handle.check_not_stopped()
-        return history.undo.redo(self.store, author=self._handle.author, dry_run=dry_run)
+    def configure(self, key: str, value: object) -> bool:
+        """Change a setting of the repository; None removes it. Return False if it has that value already.
+
+        Raises:
+            InvalidInputError: the key is unknown or fixed, or the value is not valid.
+        """
+        check.text(key=key)
+        changed = self.store.config.set(key, value)
+        if changed:
+            said = f"{key} removed" if value is None else f"{key} = {self.store.config.get(key)}"
+            log_command(self.store, f"config: {said}", self.writer.author)
+        return changed
+
+    def operations(
+        self, limit: int | None = None, *, everyone: bool = False
+    ) -> list[LoggedOperation]:
+        """Return the last operations of this working copy, newest first; those that `undo` can take back have a number.
+
+        Args:
+            limit: at most this many.
+            everyone: number operations of others, too: of other authors, and what other processes wrote while this
+                repository was open.
+        """
+        check.count(limit=limit)
+        check.flag(everyone=everyone)
+        return [*islice(history.undo.operations(self.writer, everyone=everyone), limit)]
+
+    def undo(self, *, everyone: bool = False, dry_run: bool = False) -> UndoResult:
+        """Undo the last command that moved a ref or HEAD in this working copy; call again for the one before.
+
+        Args:
+            everyone: also undo operations of others, as in `operations`.
+            dry_run: change nothing.
+
+        Raises:
+            StateError: there is nothing to undo; the last command cannot be undone (a purge, a prune or a change of
+                settings); a ref has moved since; or a merge, pick, revert or rebase is in progress on one of the
+                branches.
+        """
+        check.flag(everyone=everyone)
+        return history.undo.undo(self.writer, everyone=everyone, dry_run=dry_run)
+
+    def undo_to(
+        self, number: int, *, everyone: bool = False, dry_run: bool = False
+    ) -> list[UndoResult]:
+        """Undo the operations 1 to `number` of `operations`; if one of them cannot be undone, none is.
+
+        Raises:
+            InvalidInputError: there is no such operation.
+            StateError: as `undo`, except that commands which cannot be undone are passed over.
+        """
+        check.integer(1, 2**31, number=number)
+        check.flag(everyone=everyone)
+        return history.undo.undo_to(self.writer, number, everyone=everyone, dry_run=dry_run)
+
+    def redo(self, *, everyone: bool = False, dry_run: bool = False) -> UndoResult:
+        """Redo what was undone last, unless another command has moved a ref since; arguments and errors as `undo`."""
+        check.flag(everyone=everyone)
+        return history.undo.redo(self.writer, everyone=everyone, dry_run=dry_run)
 
     def search(
         self,
@@ -288,6 +383,7 @@ class Repo(Line):
         limit: int = 20,
         regex: bool = False,
         ranked: bool = False,
+        phrases: Sequence[str] = (),
         progress: Callable[[int, int], None] | None = None,
         **filters: Any,
     ) -> list[Hit]:
@@ -298,6 +394,7 @@ class Repo(Line):
             limit: at most this many.
             regex: whether the query is an RE2 pattern, matched against every message.
             ranked: whether to sort the newest hits by relevance instead of time.
+            phrases: hits that have these word for word come first.
             progress: called with the number of commits indexed so far, and of all to index.
             filters: as in `SearchFilter`: session, agent, role, kind, tool, path, label, since, until.
 
@@ -305,6 +402,7 @@ class Repo(Line):
             InvalidInputError: the query or a filter is not valid.
         """
         check.text(query=query)
+        check.texts(phrases=phrases)
         check.integer(0, 2**31, limit=limit)
         check.flag(regex=regex, ranked=ranked)
         check.function(progress=progress)
@@ -319,5 +417,6 @@ class Repo(Line):
             limit=limit,
             regex=regex,
             ranked=ranked,
+            phrases=phrases,
             progress=progress,
         )

@@ -1,6 +1,6 @@
 """Full-text search in messages. SQLite is slow to load, so the modules here are loaded late."""
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

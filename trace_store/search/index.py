@@ -20,19 +20,20 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, digest
 from trace_store.context.snippet import texts_of
+from trace_store.contracts.ref_names import BRANCHES, TRAJECTORIES, joins_by_time
 from trace_store.errors import ErrorCode, StateError, TraceError
-from trace_store.frozen import value
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import ToolCall
-from trace_store.oid import ObjectId, digest
-from trace_store.ref_names import BRANCHES, TRAJECTORIES
-from trace_store.store.handle import Store
+from trace_store.search.segments import segmented
+from trace_store.store.store import Store
 
-VERSION = 5
+VERSION = 6
 BATCH_COMMITS = 2_000
 """Number of commits in a transaction; an interrupted build continues after the last one."""
 MAXIMUM_TEXT = 1 << 20
@@ -48,10 +49,12 @@ CREATE TABLE messages (
   tool INTEGER
 );
 CREATE VIRTUAL TABLE words USING fts5(
-  text, content='', tokenize="unicode61 remove_diacritics 2 tokenchars '_'"
+  text, content='', tokenize="STEM unicode61 remove_diacritics 2 tokenchars '_'"
 );
 """
 
+_STEMS = {BRANCHES: "", TRAJECTORIES: "porter "}
+"""Trajectories are asked for what is similar, so their words are reduced to stems: "caching" finds "cache"."""
 _NAMES = {BRANCHES: "", TRAJECTORIES: "trajectories"}
 """What the files of the indexes are named after, by the namespace of refs."""
 
@@ -168,6 +171,9 @@ class SearchIndex:
 
     def count_texts(self, words: Iterable[str]) -> dict[str, int]:
         """Return the number of texts with each word."""
+        if _STEMS[self.namespace]:
+            count = "SELECT count(*) FROM words WHERE words MATCH ?"
+            return {word: self.base.execute(count, (f'"{word}"',)).fetchone()[0] for word in words}
         self.base.execute(
             "CREATE VIRTUAL TABLE IF NOT EXISTS temp.counts USING fts5vocab(main, words, row)"
         )
@@ -216,7 +222,8 @@ class SearchIndex:
             (*place, *map(self._name, (version.role, version.kind, tools))),
         )
         self.base.execute(
-            "INSERT INTO words (rowid, text) VALUES (?, ?)", (found.lastrowid, text[:MAXIMUM_TEXT])
+            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            (found.lastrowid, segmented(text[:MAXIMUM_TEXT])),
         )
 
     def _name(self, name: str) -> int | None:
@@ -265,7 +272,7 @@ class SearchIndex:
             base.execute("BEGIN IMMEDIATE")
             try:
                 for statement in _SCHEMA.split(";\n"):
-                    base.execute(statement)
+                    base.execute(statement.replace("STEM ", _STEMS[self.namespace]))
             except sqlite3.OperationalError as error:
                 if "fts5" in str(error):
                     raise StateError(
@@ -318,7 +325,7 @@ def tips_in(store: Store, namespace: str) -> dict[str, Tips]:
     tips: dict[str, Tips] = {
         ref: (tip,) for ref, tip in refs.values().items() if ref.startswith(namespace)
     }
-    if namespace == TRAJECTORIES:  # their tips join by time
+    if joins_by_time(namespace):
         tips |= {ref: refs.tips(ref) for ref in refs.diverged() if ref in tips}
     return tips
 

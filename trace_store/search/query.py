@@ -9,22 +9,22 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Generator, Iterable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import chain, islice
 from typing import Any
 
-from trace_store import check
+from trace_store.base import check
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
+from trace_store.context.file_paths import normal_path, normal_paths
 from trace_store.context.snippet import Snippet, snippet_at, texts_of
+from trace_store.contracts.ref_names import BRANCHES
 from trace_store.errors import ErrorCode, InvalidInputError, MessageNotFoundError, TraceError
-from trace_store.frozen import value
 from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import ROLES, load_parts
 from trace_store.objects.parts import ToolCall
-from trace_store.oid import ObjectId
-from trace_store.ref_names import BRANCHES
-from trace_store.revision import commits_of
 from trace_store.search.index import (
     IndexedVersion,
     Progress,
@@ -32,7 +32,13 @@ from trace_store.search.index import (
     digits_of,
     indexed_versions,
 )
-from trace_store.store.handle import Store
+from trace_store.search.segments import phrase_pattern, segmented
+from trace_store.store.revision import commits_of
+from trace_store.store.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.base.ident import Time
 
 NEWEST, RANKED = 200, 1_000
 """Number of the latest indexed hits that are sorted by time or bm25."""
@@ -98,7 +104,6 @@ _OF_QUESTIONS = frozenset(
 )
 _TOKEN = re.compile(r"\w+")
 
-
 _TEXT_FILTERS = ("session", "agent", "role", "kind", "tool", "path", "label")
 
 
@@ -140,9 +145,11 @@ class Hit:
         is_edit: whether the hit is a later version of the message.
     """
 
+    JSON = "role? edited=is_edit snippet=snippet.text start=snippet.start end=snippet.end"
+
     address: Address
     ref: str
-    time: int
+    time: Time
     role: str
     snippet: Snippet
     is_edit: bool
@@ -156,11 +163,13 @@ def search(
     limit: int = 20,
     ranked: bool = False,
     regex: bool = False,
+    phrases: Iterable[str] = (),
     progress: Progress | None = None,
 ) -> list[Hit]:
     """Return the messages that match a query, newest first, including hidden ones and earlier versions.
 
-    The 200 hits indexed last are sorted by time; older ones come in the order of the index.
+    Messages that also have all of `phrases` come before the others. The 200 hits indexed last are sorted by time; older
+    ones come in the order of the index.
 
     Args:
         store: the repository's store.
@@ -169,6 +178,7 @@ def search(
         limit: maximum number of hits.
         ranked: show the best of the newest 1,000 first.
         regex: `query` is a pattern, which is applied to every message that passes the filters.
+        phrases: texts whose words stand next to each other in the best hits.
         progress: called with the numbers of indexed and of all new commits.
 
     Raises:
@@ -181,7 +191,7 @@ def search(
     pattern = _compile_pattern(query) if regex else None
     match = "" if regex else fts_query(query)
     if wanted.path and not regex:
-        match = " AND ".join(filter(None, (match, term_of(wanted.path, "*"))))
+        match = " AND ".join(filter(None, (match, term_of(normal_path(wanted.path), "*"))))
     if not match and (query.strip() or wanted == SearchFilter()) and not regex:
         raise nothing_to_search_for(query)
     if wanted.role and wanted.role not in ROLES:
@@ -191,11 +201,15 @@ def search(
     with SearchIndex(store) as index:
         index.catch_up(progress)
         _check_filter(wanted, index.branches)
-        builder = _HitBuilder(store, index, query, pattern, wanted)
+        exact = [f'"{each}"' for each in phrases if not regex and term_of(each)]
+        builder = _HitBuilder(store, index, " ".join([*exact, query]), pattern, wanted)
         most = max(limit, RANKED if ranked else NEWEST)
-        rows = _rows(index.base, match, wanted, most, ranked=ranked)
-        with closing(builder.hits(rows)) as hits:
-            return list(islice(hits, limit))
+        best = " AND ".join([f"({match})", *map(fts_query, exact)]) if match and exact else ""
+        matching = [best, match] if best else [match]
+        streams = [_rows(index.base, each, wanted, most, ranked=ranked) for each in matching]
+        with ExitStack() as stack:
+            hits = [stack.enter_context(closing(builder.hits(rows))) for rows in streams]
+            return list(islice(chain.from_iterable(hits), limit))
 
 
 def matches(
@@ -230,7 +244,7 @@ def any_word(index: SearchIndex, text: str) -> str:
 
     Words of any question, and those that very many texts have, tell little and are left out if there are others.
     """
-    words = dict.fromkeys(_TOKEN.findall(text.lower()))
+    words = dict.fromkeys(_TOKEN.findall(segmented(text.lower())))
     telling = [word for word in words if word not in _OF_QUESTIONS]
     counts = index.count_texts(telling or words)
     texts = index.base.execute("SELECT count(*) FROM messages").fetchone()[0]
@@ -275,7 +289,8 @@ def term_of(text: str, star: str = "") -> str:
     """Return the FTS5 expression for the words of a text in a row, the last a prefix with "*"; "" without a word."""
     if not any(character.isalnum() or character == "_" for character in text):
         return ""
-    return '"' + text.rstrip("*").replace('"', '""') + '"' + star
+    words = segmented(text.rstrip("*")).rstrip()
+    return '"' + words.replace('"', '""') + '"' + star
 
 
 def _rows(
@@ -419,8 +434,8 @@ class _HitBuilder:
         except (TraceError, StopIteration):
             return None  # fsck reports damage
         calls = [part for part in parts if isinstance(part, ToolCall)]
-        path, label = self._wanted.path, self._wanted.label
-        if path and not any(path in call.arguments for call in calls):
+        path, label = normal_path(self._wanted.path), self._wanted.label
+        if path and not any(path in normal_paths(call.arguments) for call in calls):
             return None
         if label and label not in self._labels(branch, version.address):
             return None
@@ -478,11 +493,9 @@ class _HitBuilder:
 def _find_match(text: str, query: str) -> tuple[int, int]:
     """Return the span of the first word of a query that occurs in a text; (0, 0) if none does."""
     for minus, phrase, word in _WORD.findall(query):
-        tokens = _TOKEN.findall(phrase or word)
-        if minus or not tokens:
+        pattern = phrase_pattern(phrase or word, prefix=word.endswith("*"))
+        if minus or not pattern:
             continue
-        whole = "" if word.endswith("*") else r"\b"
-        pattern = r"\b" + r"\W+".join(map(re.escape, tokens)) + whole
         found = re.search(pattern, text, re.IGNORECASE)
         if found is not None:
             return found.span()

@@ -3,7 +3,7 @@
 Most commands see nothing that looks like a secret, so the modules here are loaded late.
 """
 
-from trace_store.lazy_import import names
+from trace_store.base.lazy_import import names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,21 +10,23 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import re2
 
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 from trace_store.secrets.checks import looks_random
-from trace_store.secrets.placeholders import KEY_BYTES, finding_id, is_within, placeholder
+from trace_store.secrets.placeholders import (
+    KEY_BYTES,
+    PLACEHOLDER_START,
+    finding_id,
+    is_within,
+    placeholder,
+)
 from trace_store.secrets.rules import RULES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
-    from typing import Any
-
-    from trace_store.secrets.rules.rule import Rule
+from trace_store.secrets.rules.rule import Rule
 
 MAXIMUM_MEMORY = 64 << 20
 """Memory limit of RE2 for the triggers of all rules, in bytes."""
@@ -41,8 +43,15 @@ _LINE_END = rb"""["' +,]{0,4}(?:[\r\n]|\\+[rn]){1,4}[ \t"']{0,32}"""
 _ABOVE = re.compile(rb"(?<![A-Za-z0-9+/_-])" + _LINE + _LINE_END + rb"\Z")
 _BELOW = re.compile(_LINE_END + _LINE)
 
-_ESCAPE = re.compile(rb"\\+(?:u00([2-7][0-9a-fA-F])|/)")
-ESCAPED = r"\\(?:u00[2-7][0-9a-fA-F]|/)"
+_ESCAPE = re.compile(
+    rb"\\+(?:(?:u00|x)([2-7][0-9a-fA-F])|/)|%(2[267fF]|3[aAdD]|40|[57][bBdD])|&#x([2-7][0-9a-fA-F]);|&#([0-9]{2,3});"
+    rb"|&(quot|amp|apos|lt|gt);"
+)
+ESCAPED = (
+    r"\\(?:u00[2-7][0-9a-fA-F]|x[2-7][0-9a-fA-F]|/)|%(?:2[267fF]|3[aAdD]|40|[57][bBdD])"
+    r"|&(?:#x[2-7][0-9a-fA-F]|#[0-9][0-9]|quot|amp|apos|lt|gt)"
+)
+_NAMED = {b"quot": b'"', b"amp": b"&", b"apos": b"'", b"lt": b"<", b"gt": b">"}
 """The escapes that make unescaping necessary."""
 _NEAR = 80
 """The distance at which `unless` patterns look for a name before a secret."""
@@ -155,24 +164,27 @@ class Scanner:
         hits = hits or self.meets(data)
         if not hits:
             return []
-        place = None
+        found = self._findings(data, hits, lambda at: at)
         if self._patterns.escapes in hits:
+            # A value may look like an escape, so the text is searched as it is, too.
             view = UnescapedText(data)
-            data, place = view.data, view.place
-            hits = self.meets(data) or ()
-        taken = _merge_overlaps(self._candidates(data, sorted(hits)))
+            found += self._findings(view.data, self.meets(view.data) or (), view.place)
+        return _without_overlaps(found)
+
+    def _findings(
+        self, data: bytes, hits: Sequence[int], place: Callable[[int], int]
+    ) -> list[SecretFinding]:
+        """Return the secrets in a text, at their places in the original."""
         found: list[SecretFinding] = []
-        for order, start, end in taken:
+        for order, start, end in _merge_overlaps(self._candidates(data, sorted(hits))):
             start, end = _whole_characters(data, start, end)
-            if is_within(data, start, end):
+            if is_within(data, start, min(start + len(PLACEHOLDER_START), end)):
                 continue
             id_ = finding_id(self._key_bytes(), data[start:end])
             if id_ in self._allowed:
                 continue
             name = self.rules[order].name if order < len(self.rules) else KNOWN_RULE
-            if place is not None:
-                start, end = place(start), place(end)
-            found.append(SecretFinding(name, start, end, id_))
+            found.append(SecretFinding(name, place(start), place(end), id_))
         return found
 
     def _key_bytes(self) -> bytes:
@@ -315,6 +327,20 @@ def _merge_overlaps(candidates: list[tuple[int, int, int]]) -> list[tuple[int, i
     return found
 
 
+def _without_overlaps(found: list[SecretFinding]) -> list[SecretFinding]:
+    """Return findings in order; of those that overlap the longest, over all of their places."""
+    kept: list[SecretFinding] = []
+    for each in sorted(found, key=lambda each: (each.start, -each.end)):
+        if kept and each.start < kept[-1].end:
+            last = kept.pop()
+            longest = max(last, each, key=lambda one: one.end - one.start)
+            end = max(last.end, each.end)
+            kept.append(SecretFinding(longest.rule, last.start, end, longest.id))
+        else:
+            kept.append(each)
+    return kept
+
+
 def _whole_characters(data: bytes, start: int, end: int) -> tuple[int, int]:
     """Extend a span so that it splits no UTF-8 character."""
     while start > 0 and data[start] & 0xC0 == 0x80:
@@ -322,6 +348,15 @@ def _whole_characters(data: bytes, start: int, end: int) -> tuple[int, int]:
     while end < len(data) and data[end] & 0xC0 == 0x80:
         end += 1
     return start, end
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    """Return the character of an escape: of JSON, programs, URLs or HTML."""
+    if name := found[5]:
+        return _NAMED[name]
+    code = found[1] or found[2] or found[3]
+    number = int(code, 16) if code else int(found[4] or b"47")
+    return bytes((number,)) if 0x20 <= number < 0x7F else b" "
 
 
 class UnescapedText:
@@ -345,7 +380,7 @@ class UnescapedText:
             size += found.start() - at
             self._starts.append(size)
             self._origins.append((found.start(), False))
-            pieces.append(bytes((int(found[1], 16),)) if found[1] else b"/")
+            pieces.append(_unescaped(found))
             size += 1
             at = found.end()
             self._starts.append(size)

@@ -11,21 +11,21 @@ from __future__ import annotations
 import os
 
 from trace_store import errors, secrets
-from trace_store.files import Disk, read_file
-from trace_store.layout import DIRECTORY_NAME
+from trace_store.disk.files import Disk, read_file
+from trace_store.disk.layout import DIRECTORY_NAME
 from trace_store.objects.content import ObjectCollector, bytes_of, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from trace_store.environment import Environment
+    from trace_store.base.environment import Environment
+    from trace_store.base.oid import ObjectId
     from trace_store.objects.content import Put, Salt
-    from trace_store.oid import ObjectId
     from trace_store.secrets.engine import Scanner, SecretFinding
     from trace_store.secrets.settings import Settings
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 SETTINGS = "secrets.toml"
 MAXIMUM_FILE_BYTES = 1 << 20
@@ -128,8 +128,13 @@ _TOKEN_BYTES = 8
 _SHORTEST_TOKEN = 20
 _BOT_TOKEN = 58
 """Length of a Discord token: three parts separated by dots."""
+_ESCAPES = (b"\\u00", b"\\x", b"\\/", b"%2", b"%3", b"%4", b"%5", b"%7", b"&#", b"&quot;", b"&amp;")
+"""Beginnings of escapes that may hide a secret, or the sign before it."""
 _REACH = 80
 """Maximum distance between a name and its value."""
+
+MAXIMUM_NAMES = 4096
+"""How many names that passed are remembered."""
 
 ENV_FILES = (".env", ".env.local", ".env.development", ".env.production", ".env.test")
 MINIMUM_CHARACTERS = 8
@@ -185,6 +190,7 @@ class Guard:
         self._probes: tuple[bytes, ...] | None = None
         self._scanner: Scanner | None = None
         self._bytes_before_load = COLD_BYTES
+        self._names: set[str] = set()
 
     @classmethod
     def of(cls, store: Store, environment: Environment, mode: str = "") -> Guard:
@@ -231,6 +237,37 @@ class Guard:
                 return may_hold(data, self._probes or ())
             scanner = self._load()
         return scanner.meets(data)
+
+    def passes(self, names: Collection[str]) -> bool:
+        """Return True if no name needs a closer look; a name is a short text such as an id or a tool's name.
+
+        Most names come again, so those that passed are remembered.
+        """
+        known = self._names
+        if known.issuperset(names):
+            return True
+        new = [name for name in names if name not in known]
+        if self.mode != secrets.OFF and self.meets(bytes_of("\n".join(new))):
+            return False
+        if len(known) > MAXIMUM_NAMES:
+            known.clear()
+        known.update(new)
+        return True
+
+    def check_name(self, name: str) -> None:
+        """Raise SecretFoundError if the name of a ref holds a secret, unless the mode is `off` or `warn`."""
+        if self.passes([name]) or self.mode == secrets.WARN:
+            return
+        found = self.scanner.find_bytes(bytes_of(name))
+        if found:
+            rule = found[0].rule
+            raise errors.SecretFoundError(
+                f"secret ({rule}) found in the name of a ref; nothing was stored",
+                rule=rule,
+                place="the name of a ref",
+                id=found[0].id,
+                count=len(found),
+            )
 
     def screened(
         self, data: bytes, where: str = "", number: int = 1, hits: object = None
@@ -336,6 +373,9 @@ class _GuardedCollector(ObjectCollector):
         kept = self._redact(data, "the commit message")
         return text if kept is data else text_of(kept)
 
+    def passes(self, names: Collection[str]) -> bool:
+        return self._guard.passes(names)
+
     @property
     def secrets(self) -> Mapping[str, int]:
         return counts(self.found) if self.found else {}
@@ -386,7 +426,7 @@ def may_hold(content: bytes, known: Sequence[bytes]) -> bool:
     for piece in known:
         if piece in content:
             return True
-    if b"\\u00" in content or b"\\/" in content or b"%3D" in content:
+    if any(map(content.__contains__, _ESCAPES)):
         return True
     if b"://" in content and b"@" in content:
         return True
@@ -437,6 +477,7 @@ def _begins_token(content: bytes, word: bytes) -> bool:
         behind = content[at + len(word) : at + len(word) + _TOKEN_BYTES]
         # The letter before may belong to an escape sequence.
         alone = at == 0 or content[at - 1] not in _IN_WORDS or content[max(0, at - 2)] == 0x5C
+        alone = alone or content[at - 1 : at] in (b"m", b"D")  # of a colour, or of `=3D`
         if alone and len(behind) == _TOKEN_BYTES and _IN_TOKENS.issuperset(behind):
             return True
         at = content.find(word, at + 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import re
 
-from trace_store.oid import keyed_digest
+from trace_store.base.oid import keyed_digest
 
 _PLACEHOLDER = re.compile(rb"\[redacted:([a-z0-9-]{1,40}):[a-z2-7]{12}\]")
 _MAXIMUM_BYTES = 64
@@ -30,9 +30,12 @@ def placeholder(rule: str, id_: str) -> bytes:
     return b"[redacted:%b:%b]" % (rule.encode("ascii"), id_.encode("ascii"))
 
 
+PLACEHOLDER_START = b"[redacted:"
+
+
 def is_within(data: bytes, start: int, end: int) -> bool:
     """Return True if a span lies within a placeholder."""
-    at = data.rfind(b"[redacted:", max(0, start - _MAXIMUM_BYTES), end)
+    at = data.rfind(PLACEHOLDER_START, max(0, start - _MAXIMUM_BYTES), end)
     match = _PLACEHOLDER.match(data, at) if at >= 0 else None
     return match is not None and match.end() >= end
 

@@ -14,19 +14,16 @@ which is faster; case matters.
 from __future__ import annotations
 
 import tomllib
+from typing import Any
 
 import re2
 
 from trace_store import errors
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 from trace_store.secrets import MODES
 from trace_store.secrets.engine import compiled
 from trace_store.secrets.rules import RULES
 from trace_store.secrets.rules.rule import Rule
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 MAXIMUM_RULES = 1000
 MAXIMUM_NAME = 40

@@ -11,9 +11,13 @@ does, and its hashes would reveal what the original contains.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 
 from trace_store import errors
-from trace_store.files import (
+from trace_store.base.environment import Environment
+from trace_store.base.ident import Randomness
+from trace_store.base.oid import derived_key, keyed_digest
+from trace_store.disk.files import (
     PRIVATE,
     Disk,
     create_file,
@@ -21,17 +25,8 @@ from trace_store.files import (
     read_file,
     replace_file,
 )
-from trace_store.ident import Randomness
 from trace_store.objects.codec import SALT_BYTES
-from trace_store.oid import derived_key, keyed_digest
 from trace_store.secrets.placeholders import ID_CHARACTERS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from trace_store.environment import Environment
-
 
 PURPOSE = "trace-store 2026 ids of placeholders"
 """The purpose of the derived key. Never change it: every secret would get another placeholder."""

@@ -7,15 +7,15 @@ HEAD, so they write its reflog only if the branch is checked out.
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.ref_names import branch_ref
+from trace_store.base.oid import ObjectId
+from trace_store.contracts.ref_names import branch_ref
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.head import NAME, Head
-from trace_store.store.handle import Store
+from trace_store.refs.reflog import ReflogEntry
+from trace_store.store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.oid import ObjectId
-    from trace_store.refs.reflog import ReflogEntry
     from trace_store.store.transactions import Make
 
 

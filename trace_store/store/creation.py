@@ -8,14 +8,21 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.config import new_config
-from trace_store.files import create_file, read_file, replace_file
-from trace_store.layout import ATTRIBUTES, CONFIG_NAME, IGNORED, TEMPORARY_PREFIX, Layout
-from trace_store.refs.summary import find_git
+from trace_store.disk.files import create_file, read_file, replace_file
+from trace_store.disk.git import ask_git, find_git
+from trace_store.disk.layout import (
+    ATTRIBUTES,
+    CONFIG_NAME,
+    DIRECTORY_NAME,
+    IGNORED,
+    TEMPORARY_PREFIX,
+    Layout,
+)
+from trace_store.store.config import new_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.files import Disk
+    from trace_store.disk.files import Disk
 
 _HIDDEN = "*\n"
 """A `.gitignore` for all files, itself included; git overwrites such files when it switches to a branch with them."""
@@ -25,12 +32,13 @@ def create(disk: Disk, target: str, store_id: bytes) -> None:
     """Create an empty repository whose `.trace` directory is `target`.
 
     Raises:
-        AlreadyExistsError: the path exists.
+        AlreadyExistsError: the path exists, or git has it, although not in the work tree.
         StorageError: the disk failed.
     """
     folder = os.path.dirname(target)
     if disk.stat(target) is not None:
         raise errors.AlreadyExistsError(f"there is already something at {target}", path=target)
+    refuse_what_git_has(disk, folder, errors.AlreadyExistsError)
     building = Layout(os.path.join(folder, TEMPORARY_PREFIX + os.urandom(6).hex()))
     for directory in (building.pack_dir, building.refs_dir):
         disk.make_directory(directory)
@@ -48,6 +56,24 @@ def create(disk: Disk, target: str, store_id: bytes) -> None:
             f"there is already something at {target}", path=target
         ) from error
     disk.sync_directory(folder)
+
+
+def refuse_what_git_has(disk: Disk, folder: str, error: type[errors.TraceError]) -> None:
+    """Raise an error if git tracks a repository of this folder or one above that is not in the work tree."""
+    git = find_git(disk, os.path.join(folder, DIRECTORY_NAME)) if disk.has_paths else None
+    if git is None:
+        return
+    above, names = folder, [os.path.join(DIRECTORY_NAME, CONFIG_NAME)]
+    while above != os.path.dirname(git) and above != os.path.dirname(above):
+        above = os.path.dirname(above)
+        names.append(os.path.join(os.pardir, names[-1]))
+    listed = ask_git(folder, "ls-files", "-t", "-z", "--", *names) or ""
+    for entry in filter(None, listed.split("\0")):
+        path = os.path.dirname(entry[2:])
+        why, hint = "it was removed from the work tree", f"`git checkout -- {path}` restores it"
+        if entry[0] == "S":
+            why, hint = "a sparse checkout leaves it out", f"`git sparse-checkout add {path}`"
+        raise error(f"git has the repository {path}, but {why}", path=path, hint=hint)
 
 
 def restore_config(disk: Disk, layout: Layout) -> bool:
@@ -85,16 +111,8 @@ def _is_in_git(disk: Disk, layout: Layout) -> bool:
     """Return True if a commit of some git branch has the configuration."""
     if find_git(disk, layout.root) is None:
         return False
-    import subprocess  # rarely needed, slow to import
-
     folder, own = os.path.split(layout.root)
-    words = ("rev-list", "--max-count=1", "--all", "--", f"{own}/{CONFIG_NAME}")
-    command = ("git", "-C", folder, "-c", "core.fsmonitor=false", *words)
-    try:
-        found = subprocess.check_output(command, stderr=subprocess.DEVNULL, timeout=60)
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return bool(found)
+    return bool(ask_git(folder, "rev-list", "--max-count=1", "--all", "--", f"{own}/{CONFIG_NAME}"))
 
 
 def _remove_new(disk: Disk, layout: Layout) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import stat
 
+from trace_store import disk as disks
 from trace_store import errors, store
-from trace_store.files import Disk
-from trace_store.layout import CONFIG_NAME, DIRECTORY_NAME, Layout
+from trace_store.disk.files import Disk
+from trace_store.disk.layout import CONFIG_NAME, DIRECTORY_NAME, Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.environment import Environment
+    from trace_store.base.environment import Environment
 
 _BESIDE = (("objects", "pack"), (".gitignore",), (".gitattributes",))
 
@@ -67,27 +68,45 @@ def find(
     if disk.stat(folder_path) is None:
         raise errors.NotFoundError(f"there is no folder {start}", path=start)
     while True:
-        path = os.path.join(folder_path, DIRECTORY_NAME)
-        found = disk.stat(path)
-        config = None if found is None else _config(disk, path)
-        witness = config if found is None or config is not None else _remains(disk, path)
-        if found is not None and witness is not None:
-            if not stat.S_ISDIR(found.st_mode):
-                raise errors.StateError(
-                    f"{path} is a link; name the directory it leads to", path=path
-                )
-            if not trusting:
-                if _is_foreign(environment, found, witness):
-                    store.trust.check_trusted(disk, environment, path, "belongs to another user")
-                elif _is_above(folder_path, environment.home):
-                    store.trust.check_trusted(disk, environment, path, "is above your home folder")
-            return _whole(path, damaged or config is not None)
+        usable = _usable(disk, folder_path, environment, trusting=trusting, damaged=damaged)
+        if usable is not None:
+            return usable
         parent = os.path.dirname(folder_path)
         if parent == folder_path or not environment.discovery:
             break
         folder_path = parent
+    # A work tree that git linked has no `.trace` of its own if git ignores it.
+    main = disks.git.main_work_tree(disk, os.path.abspath(start))
+    if main is not None and environment.discovery:
+        usable = _usable(disk, main, environment, trusting=trusting, damaged=damaged)
+        if usable is not None:
+            return usable
+    if environment.discovery:
+        store.creation.refuse_what_git_has(
+            disk, os.path.abspath(start), errors.RepositoryNotFoundError
+        )
     where = "" if not environment.discovery else " or in any folder above"
     raise errors.RepositoryNotFoundError(f"there is no repository in {start}{where}", path=start)
+
+
+def _usable(
+    disk: Disk, folder: str, environment: Environment, *, trusting: bool, damaged: bool
+) -> str | None:
+    """Return the `.trace` directory of a folder, None if it has none; raises as `find`."""
+    path = os.path.join(folder, DIRECTORY_NAME)
+    found = disk.stat(path)
+    config = None if found is None else _config(disk, path)
+    witness = config if found is None or config is not None else _remains(disk, path)
+    if found is None or witness is None:
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        raise errors.StateError(f"{path} is a link; name the directory it leads to", path=path)
+    if not trusting:
+        if _is_foreign(environment, found, witness):
+            store.trust.check_trusted(disk, environment, path, "belongs to another user")
+        elif _is_above(folder, environment.home):
+            store.trust.check_trusted(disk, environment, path, "is above your home folder")
+    return _whole(path, damaged or config is not None)
 
 
 def _config(disk: Disk, path: str) -> os.stat_result | None:

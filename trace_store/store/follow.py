@@ -18,7 +18,7 @@ from trace_store.store.reflogs import all_logs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 
 SHORTEST_PAUSE = 0.001

@@ -14,7 +14,7 @@ from itertools import count
 from time import sleep, time_ns
 
 from trace_store import errors
-from trace_store.files import APPEND, CREATE, PRIVATE, READ, WRITABLE, WRITE, Disk
+from trace_store.disk.files import APPEND, CREATE, PRIVATE, READ, WRITABLE, WRITE, Disk
 
 ROOT = 1
 """The number of the root directory."""

@@ -10,20 +10,16 @@ from __future__ import annotations
 from itertools import pairwise
 
 from trace_store import errors
-from trace_store.graph import ancestors
+from trace_store.base.oid import ObjectId, digest, hash_object
+from trace_store.commit_table.graph import ancestors
+from trace_store.contracts.ref_names import RECOVERED, is_ref_name
+from trace_store.journal.file import JournalFile
 from trace_store.journal.frames import Frame, Move
+from trace_store.journal.journal import Journal
 from trace_store.objects.codec import links
-from trace_store.oid import digest, hash_object
-from trace_store.ref_names import RECOVERED, is_ref_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.journal.file import JournalFile
-    from trace_store.journal.journal import Journal
-    from trace_store.odb.database import ObjectDatabase
-    from trace_store.oid import ObjectId
-    from trace_store.refs.database import RefDatabase
-    from trace_store.refs.resolution import Lineage
+from trace_store.odb.database import ObjectDatabase
+from trace_store.refs.database import RefDatabase
+from trace_store.refs.resolution import Lineage
 
 MAXIMUM_ATTEMPTS = 100
 
@@ -42,8 +38,9 @@ def recover(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> boo
     Raises:
         StorageError: the disk failed.
     """
-    held = {oid for file in journal.files for oid in file.objects}
+    held: set[bytes] = {oid for file in journal.files for oid in file.objects}
     objects.packs.refresh()  # removed packs no longer count, even if this process has them open
+    held |= objects.refresh_tombstones()  # what was purged since stays away
     pasts = Pasts(refs.lineage)
     while journal.lost:
         file = journal.lost[0]
@@ -130,7 +127,9 @@ def _kept(journal: Journal, refs: RefDatabase, pasts: Pasts, moves: list[Move]) 
     if new == current and len(moves) < 2:
         return []
     given_up = [move.old for move in moves]
-    if current in (*given_up, new):
+    # A ref is also gone if what git ignores was removed with it, and not the ref by a command of Trace.
+    is_swept = current is None and journal.published.stamp is None
+    if is_swept or current in (*given_up, new):
         start = current if fold is None else fold.value
         return [Move(name, a, b) for a, b in pairwise([start, *given_up, new]) if a != b]
     if new is None or (current is not None and pasts.precede(new, current)):
@@ -202,3 +201,19 @@ def rescue_name(name: str, number: int = 1) -> str:
     if is_ref_name(base + end):
         return base + end
     return f"{RECOVERED}{digest(name.encode()).hex()[:40]}{end}"
+
+
+def left_out(refs: RefDatabase) -> dict[str, int]:
+    """Return the refs with recovered values, and how many of their commits their branch has not; cheap without any."""
+    found: dict[str, int] = {}
+    for name, value in refs.iterate(RECOVERED):
+        base, _, number = name.rpartition(".")
+        branch = "refs/" + (base if number.isdecimal() else name).removeprefix(RECOVERED)
+        tip = refs.read(branch)
+        if tip is None:
+            continue
+        past = set(ancestors([tip], refs.lineage.parents))
+        count = sum(1 for oid in ancestors([value], refs.lineage.parents) if oid not in past)
+        if count:
+            found[name] = count
+    return found

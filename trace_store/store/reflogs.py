@@ -6,17 +6,27 @@ A renamed ref continues with the entries of its earlier name.
 
 from __future__ import annotations
 
-from trace_store import errors, ref_names
-from trace_store.ref_names import check_text
+from trace_store import errors
+from trace_store.contracts import ref_names
+from trace_store.contracts.ref_names import check_text
 from trace_store.refs.head import NAME
-from trace_store.refs.reflog import ReflogEntry, entries_of, follow_renames, logged_names
+from trace_store.refs.reflog import (
+    COMMANDS,
+    ReflogEntry,
+    append_log,
+    entries_of,
+    follow_renames,
+    logged_names,
+    read_backwards,
+)
 from trace_store.refs.reflog import newest_first as file_entries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trace_store.store.handle import Store
+    from trace_store.contracts.protocols import RefReader
+    from trace_store.store.store import Store
 
 
 def unsealed_entries(store: Store) -> dict[str, list[ReflogEntry]]:
@@ -48,6 +58,22 @@ def newest_first(store: Store, name: str) -> Iterator[ReflogEntry]:
     """
     unsealed = unsealed_entries(store)
     return follow_renames(name, lambda each: entries(store, each, unsealed))
+
+
+def log_command(store: Store, message: str, author: str) -> None:
+    """Log a command that moved no ref and cannot be undone, so that `undo` does not take back the one before it."""
+    layout = store.layout
+
+    def write(_: RefReader) -> None:
+        entry = ReflogEntry(None, None, store.refs.times.now(), author, message)
+        append_log(store.disk, layout.logs_dir, layout.log_file(COMMANDS), [entry])
+
+    store.transact(write)
+
+
+def logged_commands(store: Store) -> Iterator[ReflogEntry]:
+    """Yield the commands that cannot be undone, newest first."""
+    return read_backwards(store.disk, store.layout.log_file(COMMANDS))
 
 
 def has_log(store: Store, name: str) -> bool:

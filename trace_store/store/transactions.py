@@ -13,12 +13,12 @@ from __future__ import annotations
 from itertools import islice
 
 from trace_store import errors, refs, store
+from trace_store.commit_table.graph import ancestors
 from trace_store.contracts import BATCH, DURABLE, RefEdit, Transaction
-from trace_store.graph import ancestors
+from trace_store.contracts.ref_names import joins_by_merge
+from trace_store.disk.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.journal.frames import Frame, Move
-from trace_store.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.objects.codec import links
-from trace_store.ref_names import BRANCHES
 from trace_store.refs.resolution import merged_tips
 
 TYPE_CHECKING = False
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from trace_store.contracts import RefReader
+    from trace_store.base.oid import ObjectId
+    from trace_store.contracts.protocols import RefReader
     from trace_store.journal.journal import Journal
     from trace_store.odb.database import ObjectDatabase
-    from trace_store.oid import ObjectId
     from trace_store.refs.database import RefDatabase
 
     T = TypeVar("T")
@@ -254,7 +254,7 @@ class Transactions:
         """Return the reflog message of a transaction, including the tips that it joins."""
         found: list[str] = []
         for edit in transaction.edits:
-            tips = self._refs.tips(edit.name) if edit.name.startswith(BRANCHES) else ()
+            tips = self._refs.tips(edit.name) if joins_by_merge(edit.name) else ()
             if len(tips) > 1 and edit.new is not None:
                 made = dict(transaction.objects)
                 taken = merged_tips(edit.new, tips, made, self._refs.lineage)

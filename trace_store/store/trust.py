@@ -12,15 +12,19 @@ one is not trusted.
 from __future__ import annotations
 
 import os
+from builtins import list as List  # the method `list` hides it  # noqa: N812
+from collections.abc import Iterable
+from typing import TypeAlias
 
 from trace_store import errors
-from trace_store.files import make_durable_directory, read_file, replace_file
-from trace_store.frozen import value
+from trace_store.base import check
+from trace_store.base.environment import Environment
+from trace_store.base.frozen import value
+from trace_store.disk.files import Disk, make_durable_directory, read_file, replace_file
+from trace_store.disk.layout import DIRECTORY_NAME
+from trace_store.store import discovery
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.environment import Environment
-    from trace_store.files import Disk
+Path: TypeAlias = str | os.PathLike[str]
 
 NAME = "trusted"
 MAXIMUM_BYTES = 1 << 20
@@ -48,67 +52,96 @@ class Trusted:
         return path.startswith(os.path.join(self.path, "")) if self.below else path == self.path
 
 
-def trusted(disk: Disk, environment: Environment) -> list[Trusted]:
-    """Return the entries of the list in order; none without a settings folder.
+class Trust:
+    """The user's list of trusted repositories.
 
-    Raises:
-        StateError: others can write to the list.
-        StorageError: the list cannot be read.
+    All methods raise StateError if others can write to the list, or if there is no settings folder for it, and
+    StorageError if the disk fails.
     """
-    if not environment.config_dir:
-        return []
-    path = environment.settings_file(NAME)
-    found = disk.stat(path)
-    if found is None:
-        return []
-    own = environment.user_ids
-    if own is not None and (found.st_uid not in own or found.st_mode & _WRITABLE_BY_OTHERS):
-        raise errors.StateError(
-            f"others can write to the list of what you trust: {path}",
-            path=path,
+
+    def __init__(self, environment: Environment | None = None, *, disk: Disk | None = None) -> None:
+        """Use the settings folder of an environment; that of the process if none is given."""
+        self._environment = environment or Environment.read()
+        self._disk = disk or Disk()
+
+    def list(self) -> List[Trusted]:
+        """Return the entries, in order; none without a settings folder."""
+        environment = self._environment
+        if not environment.config_dir:
+            return []
+        path = environment.settings_file(NAME)
+        found = self._disk.stat(path)
+        if found is None:
+            return []
+        own = environment.user_ids
+        if own is not None and (found.st_uid not in own or found.st_mode & _WRITABLE_BY_OTHERS):
+            raise errors.StateError(
+                f"others can write to the list of what you trust: {path}",
+                path=path,
+            )
+        data = read_file(self._disk, path, limit=MAXIMUM_BYTES) or b""
+        return [each for line in data.split(b"\n") if (each := _read(line)) is not None]
+
+    def add(self, path: Path = ".", *, directory: Path | None = None) -> Trusted:
+        """Trust the repository in a folder or the nearest folder above it, and return the entry.
+
+        Args:
+            path: the folder.
+            directory: the `.trace` directory, or a folder that holds one.
+
+        Raises:
+            RepositoryNotFoundError: there is none.
+            InvalidInputError: its path contains a line break.
+        """
+        check.path(path=path, directory="" if directory is None else directory)
+        named = None if directory is None else os.fspath(directory)
+        return self._add(
+            discovery.find(
+                os.fspath(path), self._environment, explicit=named, disk=self._disk, trusting=True
+            ),
+            below=False,
         )
-    data = read_file(disk, path, limit=MAXIMUM_BYTES) or b""
-    return [each for line in data.split(b"\n") if (each := _read(line)) is not None]
 
+    def add_below(self, folder: Path) -> Trusted:
+        """Trust every repository below a folder that belongs to the folder's owner, and return the entry.
 
-def trust(disk: Disk, environment: Environment, path: str, *, below: bool = False) -> Trusted:
-    """Trust a repository, and return the new entry.
+        Raises:
+            NotFoundError: there is no such folder.
+            InvalidInputError: its path contains a line break.
+        """
+        check.path(folder=folder)
+        return self._add(os.fspath(folder), below=True)
 
-    Args:
-        disk: the disk.
-        environment: has the path of the user's settings.
-        path: a `.trace` directory; with `below`, a folder.
-        below: whether to trust every repository below the folder with the same owner.
+    def _add(self, path: str, *, below: bool) -> Trusted:
+        added = Trusted(os.path.realpath(path), _owner(self._disk, path), below)
+        if "\n" in added.path or "\r" in added.path:
+            raise errors.InvalidInputError(
+                "a path that contains a line break cannot be trusted", path=path
+            )
+        known = self.list()
+        if added not in known:
+            self._write([*known, added])
+        return added
 
-    Raises:
-        InvalidInputError: its path contains a line break.
-        NotFoundError: there is no such directory.
-        StateError: as `trusted`, or there is no settings folder.
-        StorageError: the disk failed.
-    """
-    made = Trusted(os.path.realpath(path), _owner(disk, path), below)
-    if "\n" in made.path or "\r" in made.path:
-        raise errors.InvalidInputError(
-            "a path that contains a line break cannot be trusted", path=path
-        )
-    known = trusted(disk, environment)
-    if made not in known:
-        _write(disk, environment, [*known, made])
-    return made
+    def remove(self, path: Path) -> List[Trusted]:
+        """Remove the entries of a folder, and of a repository in it, and return them."""
+        check.path(path=path)
+        places = {os.path.realpath(each) for each in (path, os.path.join(path, DIRECTORY_NAME))}
+        known = self.list()
+        gone = [each for each in known if each.path in places]
+        if gone:
+            self._write([each for each in known if each.path not in places])
+        return gone
 
-
-def distrust(disk: Disk, environment: Environment, path: str) -> list[Trusted]:
-    """Remove a directory or folder from the list; return the removed entries.
-
-    Raises:
-        StateError, StorageError: as `trust`.
-    """
-    real = os.path.realpath(path)
-    known = trusted(disk, environment)
-    gone = [each for each in known if each.path == real]
-    if gone:
-        _write(disk, environment, [each for each in known if each.path != real])
-    return gone
+    def _write(self, entries: Iterable[Trusted]) -> None:
+        lines = [
+            f"{each.owner} {os.path.join(each.path, '*') if each.below else each.path}\n"
+            for each in entries
+        ]
+        data = "".join(lines).encode("utf-8", "surrogateescape")
+        path = self._environment.settings_file(NAME)
+        make_durable_directory(self._disk, os.path.dirname(path))
+        replace_file(self._disk, path, data, private=True)
 
 
 def check_trusted(disk: Disk, environment: Environment, path: str, what: str) -> None:
@@ -116,10 +149,10 @@ def check_trusted(disk: Disk, environment: Environment, path: str, what: str) ->
 
     Raises:
         UntrustedRepositoryError: it is not trusted.
-        StateError, StorageError: as `trusted`.
+        StateError, StorageError: as `Trust`.
     """
     real, owner = os.path.realpath(path), _owner(disk, path)
-    if any(each.covers(real, owner) for each in trusted(disk, environment)):
+    if any(each.covers(real, owner) for each in Trust(environment, disk=disk).list()):
         return
     raise errors.UntrustedRepositoryError(
         f"{path} {what}, and is not trusted",
@@ -141,14 +174,3 @@ def _read(line: bytes) -> Trusted | None:
         return None  # a comment or an empty line
     folder, star = os.path.split(path)
     return Trusted(folder, int(owner), True) if star == "*" else Trusted(path, int(owner))
-
-
-def _write(disk: Disk, environment: Environment, all_: list[Trusted]) -> None:
-    lines = [
-        f"{each.owner} {os.path.join(each.path, '*') if each.below else each.path}\n"
-        for each in all_
-    ]
-    data = "".join(lines).encode("utf-8", "surrogateescape")
-    path = environment.settings_file(NAME)
-    make_durable_directory(disk, os.path.dirname(path))
-    replace_file(disk, path, data, private=True)

@@ -5,14 +5,11 @@ Otherwise both are real disks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable
 
+from trace_store.disk.files import CREATE, PRIVATE, READ, Disk
 from trace_store.errors import StorageError
-from trace_store.files import CREATE, PRIVATE, READ, Disk
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
 
 
 class RecordingDisk(Disk):

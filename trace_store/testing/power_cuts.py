@@ -13,17 +13,12 @@ from __future__ import annotations
 
 import stat
 import sys
+from collections.abc import Iterator, Sequence
 from itertools import combinations, count, product
 from random import Random
-from typing import TYPE_CHECKING
 
-from trace_store.files import WRITABLE, Disk
-from trace_store.store.memory_disk import ROOT, MemoryDisk, Node
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from trace_store.store.memory_disk import Naming
+from trace_store.disk.files import WRITABLE, Disk
+from trace_store.store.memory_disk import ROOT, MemoryDisk, Naming, Node
 
 NAMES, WRITTEN, SYNCED, NAMES_SYNCED, MODE = "names", "written", "synced", "names synced", "mode"
 SYNC_FAILED = "sync failed"
@@ -33,7 +28,7 @@ LoggedNaming = tuple[int, str, int]
 """(directory inode, name, inode that the name now refers to; 0 if removed)."""
 _START_NS = 1_600_000_000_000_000_000
 _TICK_NS = 1_000_001
-_DISK_MODULE = "trace_store.files"
+_DISK_MODULE = "trace_store.disk.files"
 
 SECTOR_BYTES = 512
 SCRATCH = frozenset({"tmp", "locks"})

@@ -7,9 +7,12 @@ library.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.contracts.protocols import RefReader
 from trace_store.errors import (
     InvalidInputError,
     InvalidRefNameError,
@@ -19,34 +22,29 @@ from trace_store.errors import (
 )
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit
-from trace_store.oid import ObjectId, hash_object
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any, Protocol
 
-    from trace_store.contracts import RefReader
+class ObjectStore(Protocol):
+    """The interface of an object store."""
 
-    class ObjectStore(Protocol):
-        """The interface of an object store."""
+    def read(self, oid: bytes) -> bytes: ...
+    def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]: ...
+    def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]: ...
+    def contains(self, oid: bytes) -> bool: ...
+    def write(self, data: bytes) -> ObjectId: ...
+    def resolve_prefix(self, prefix: str) -> list[ObjectId]: ...
+    def iterate(self) -> Iterator[ObjectId]: ...
 
-        def read(self, oid: bytes) -> bytes: ...
-        def read_many(self, oids: Iterable[bytes]) -> Iterator[tuple[ObjectId, bytes]]: ...
-        def read_data(self, oids: Iterable[bytes]) -> Iterator[bytes]: ...
-        def contains(self, oid: bytes) -> bool: ...
-        def write(self, data: bytes) -> ObjectId: ...
-        def resolve_prefix(self, prefix: str) -> list[ObjectId]: ...
-        def iterate(self) -> Iterator[ObjectId]: ...
 
-    class TransactingStore(Protocol):
-        """The interface of a store with refs and transactions."""
+class TransactingStore(Protocol):
+    """The interface of a store with refs and transactions."""
 
-        refs: Any
-        objects: Any
+    refs: Any
+    objects: Any
 
-        def transact(
-            self, build: Callable[[RefReader], Transaction | None], *, author: str = ""
-        ) -> Transaction | None: ...
+    def transact(
+        self, build: Callable[[RefReader], Transaction | None], *, author: str = ""
+    ) -> Transaction | None: ...
 
 
 MAIN = "refs/heads/main"

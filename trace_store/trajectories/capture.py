@@ -3,6 +3,8 @@
     [[TRAJECTORY:decision]] {"question": "Where?", "chosen": "in memory", "reasoning": "no store"} [[/TRAJECTORY]]
     [[RETROSPECTIVE]] summary: Tokens are signed [[/RETROSPECTIVE]]
 
+The type may also be in the body of an `event`. Blocks in code fences, quotes and inline code are
+examples, and stay text.
 A body that begins with `{` is JSON. Models write it with small faults, such as code fences, single quotes and trailing
 commas; these are repaired. Any other body is read as lines `field: value`.
 
@@ -14,33 +16,32 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
-from trace_store import check, errors, trajectories
-from trace_store.files import read_file, replace_file
-from trace_store.frozen import value
+from trace_store import errors, trajectories
+from trace_store.base import check
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, is_full_id
+from trace_store.contracts.ref_names import BRANCHES
+from trace_store.disk.files import read_file, replace_file
+from trace_store.llm.contract import Model
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import read_commit
+from trace_store.objects.address import Address
+from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_message
-from trace_store.oid import ObjectId, is_full_id
-from trace_store.ref_names import BRANCHES
-from trace_store.revision import branch_of, resolve_commit
+from trace_store.store.revision import branch_of, resolve_commit
+from trace_store.store.store import Store
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
 from trace_store.trajectories.events import NewEvent, event_data
+from trace_store.trajectories.recording import Recorded, Recorder
+from trace_store.trajectories.state import State
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
-
-    from trace_store.llm.contract import Model
-    from trace_store.objects.address import Address
-    from trace_store.objects.commit import Commit
-    from trace_store.store.handle import Store
     from trace_store.trajectories.proposals import Proposal
-    from trace_store.trajectories.recording import Recorded, Recorder
-    from trace_store.trajectories.state import State
 
 MAXIMUM_CHARACTERS = 256 * 1024
 """Maximum length of a block."""
@@ -49,6 +50,11 @@ MARK = "[["
 _OPENING = re.compile(r"\[\[(?:TRAJECTORY:[ \t]*([A-Za-z][\w-]{0,63})|RETROSPECTIVE)[ \t]*\]\]")
 _ANY_MARK = re.compile(_OPENING.pattern + r"|\[\[/(?:TRAJECTORY|RETROSPECTIVE)\]\]")
 _LONGEST_MARK = 128
+_LONGEST_LINE = 4096
+_FENCE_LINE = re.compile(r"[ ]{0,3}(?:>[ ]?)*(`{3,}|~{3,})(.*)")
+_TICKS = re.compile(r"`+")
+_ANY_TYPE = "event"
+"""The type of a block whose body names the type."""
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\Z", re.DOTALL)
 _JSON_FAULT = re.compile(
     r"""("(?:\\.|[^"\\])*")|('(?:\\.|[^'\\])*')|(,)(?=\s*[}\]])|\b(True|False|None)\b""", re.DOTALL
@@ -230,34 +236,39 @@ class Capture:
         known = trajectories.event_search.recorded_sources(self._store, addresses)
         bad: list[BadBlock] = []
         new: list[NewEvent] = []
+        recorded = 0
         for text, block in found:
             source = text.address.hex, block.number
             if source in known:
                 continue
             known.add(source)
             try:
-                data = {**read_block(block), "source": source[0], "block": block.number}
+                events = read_block(block)
             except errors.InvalidInputError as error:
                 bad.append(_bad(text.address, block, error))
                 continue
-            new.append(NewEvent(data, text.author, text.time, text.commit))
+            recorded += 1
+            for each in events:
+                data = {**each, "source": source[0], "block": block.number}
+                new.append(NewEvent(data, text.author, text.time, text.commit))
         made: list[Recorded] = []
         if new:
             made = self._recorder.record(self._choose(trajectory, ref).id, new)
-        return Captured(tuple(made), tuple(bad), len(found) - len(new) - len(bad))
+        return Captured(tuple(made), tuple(bad), len(found) - recorded - len(bad))
 
     def _choose(self, trajectory: str, ref: str = "") -> State:
         return reading.choose(self._store, trajectory or self._named, branch=ref)
 
-    def record_block(self, block: Block, trajectory: str, agent: str) -> Recorded:
-        """Record a block of a stream.
+    def record_block(self, block: Block, trajectory: str, agent: str) -> list[Recorded]:
+        """Record the events in a block of a stream.
 
         Raises:
             InvalidInputError: it cannot be read.
             As `scan`.
         """
-        event = NewEvent(read_block(block), agent, None, self._store.refs.head().oid)
-        return self._recorder.record(self._choose(trajectory).id, [event])[0]
+        head = self._store.refs.head().oid
+        events = [NewEvent(each, agent, None, head) for each in read_block(block)]
+        return self._recorder.record(self._choose(trajectory).id, events)
 
 
 class Feed:
@@ -291,8 +302,8 @@ class Feed:
             except errors.TraceError as error:
                 self.bad.append(_bad(None, block, error))
             else:
-                self._trajectory = made.state.id
-                self.recorded.append(made)
+                self._trajectory = made[0].state.id
+                self.recorded += made
 
 
 def _bad(address: Address | None, block: Block, error: errors.TraceError) -> BadBlock:
@@ -360,6 +371,35 @@ class Block:
     body: str | None
 
 
+class _Surroundings:
+    """Where in Markdown a text is that has been read so far: in a code fence, a quote or inline code, or in none."""
+
+    def __init__(self) -> None:
+        self._line = ""
+        self._fence = ""
+
+    def read(self, text: str) -> None:
+        """Read the next piece of the text."""
+        *lines, rest = (self._line + text).split("\n")
+        for line in lines:
+            found = _FENCE_LINE.match(line)
+            if found and not self._fence:
+                self._fence = found[1]
+            elif found and found[1].startswith(self._fence) and not found[2].strip():
+                self._fence = ""
+        self._line = rest[:_LONGEST_LINE]
+
+    @property
+    def is_example(self) -> bool:
+        """Whether a block that begins here is an example."""
+        if self._fence or self._line.lstrip().startswith(">"):
+            return True
+        opened = ""
+        for run in _TICKS.findall(self._line):
+            opened = run if not opened else "" if run == opened else opened
+        return bool(opened)
+
+
 class BlockReader:
     """Finds blocks in streamed text; keeps only an open block in memory."""
 
@@ -369,6 +409,7 @@ class BlockReader:
         self._pieces: list[str] = []
         self._size = 0
         self._count = 0
+        self._around = _Surroundings()
 
     def feed(self, text: str) -> Iterator[Block]:
         """Yield the blocks that end in the next piece of the text."""
@@ -378,6 +419,9 @@ class BlockReader:
             self._keep(self._text[at : mark.start()])
             at = mark.end()
             opens = _OPENING.fullmatch(mark[0]) is not None
+            if self._opened is None and (not opens or self._around.is_example):
+                self._around.read(mark[0])
+                continue
             if self._opened is not None:
                 yield self._end(is_closed=not opens)
             if opens:
@@ -395,10 +439,12 @@ class BlockReader:
             yield self._end(is_closed=False)
 
     def _keep(self, text: str) -> None:
-        if self._opened is not None:
-            self._size += len(text)
-            if self._size <= MAXIMUM_CHARACTERS:
-                self._pieces.append(text)
+        if self._opened is None:
+            self._around.read(text)
+            return
+        self._size += len(text)
+        if self._size <= MAXIMUM_CHARACTERS:
+            self._pieces.append(text)
 
     def _end(self, *, is_closed: bool) -> Block:
         body = "".join(self._pieces)
@@ -417,8 +463,8 @@ def blocks_in(text: str) -> Iterator[Block]:
         yield from reader.finish()
 
 
-def read_block(block: Block) -> dict[str, Any]:
-    """Return the data of the event in a block; unknown fields go to `raw`.
+def read_block(block: Block) -> list[dict[str, Any]]:
+    """Return the data of the event in a block, and of the decisions in a retrospective; unknown fields go to `raw`.
 
     Raises:
         InvalidInputError: the block cannot be read, is not closed, or lacks the required field.
@@ -427,21 +473,24 @@ def read_block(block: Block) -> dict[str, Any]:
         raise errors.InvalidInputError(
             f"the block is not closed, or longer than {MAXIMUM_CHARACTERS:,} characters"
         )
-    is_allowed = (
-        block.type in (*ev.IN_CHAPTER, ev.CHAPTER, ev.RETROSPECTIVE) or block.type not in ev.TYPES
-    )
-    ev.check_type(block.type)
+    type_ = block.type
+    written = _read_body(block.body, _REQUIRED.get(type_, "content"))
+    if type_ == _ANY_TYPE and isinstance(named := written.pop("type", None), str):
+        type_ = named.strip().lower()
+    decisions = written.pop("decisions", ()) if type_ == ev.RETROSPECTIVE else ()
+    found = trajectories.retrospective.read_decisions(decisions)
+    is_allowed = type_ in (*ev.IN_CHAPTER, ev.CHAPTER, ev.RETROSPECTIVE) or type_ not in ev.TYPES
+    ev.check_type(type_)
     if not is_allowed:
-        raise errors.InvalidInputError(f"a block cannot record the type {block.type!r}")
-    main = _REQUIRED.get(block.type, "content")
-    written = _read_body(block.body, main)
+        raise errors.InvalidInputError(f"a block cannot record the type {type_!r}")
+    main = _REQUIRED.get(type_, "content")
     fields = {main if name in _CONTENT_NAMES else name: written[name] for name in written}
-    data = event_data(block.type, more={name: fields[name] for name in fields if name in _FIELDS})
+    data = event_data(type_, more={name: fields[name] for name in fields if name in _FIELDS})
     if not data.get(main):
         raise errors.InvalidInputError(f"the block has no {main}")
     if raw := {name: fields[name] for name in fields if name not in _FIELDS}:
         data["raw"] = raw
-    return data
+    return [*found, data]
 
 
 def _read_body(body: str, main: str) -> dict[str, Any]:
@@ -479,7 +528,7 @@ def _read_lines(text: str, main: str) -> dict[str, Any]:
     name = main
     for line in text.splitlines():
         field = _FIELD_LINE.match(line)
-        if field and (key := field[1].lower()) in _FIELDS | _CONTENT_NAMES:
+        if field and (key := field[1].lower()) in _FIELDS | _CONTENT_NAMES | {"type"}:
             name, line = key, field[2]
         if line.strip():
             found.setdefault(name, []).append(line)

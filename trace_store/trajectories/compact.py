@@ -6,25 +6,23 @@ with their times, in their latest versions. The trash keeps what archiving and s
 
 from __future__ import annotations
 
-from trace_store import errors, history
-from trace_store.contracts import RefEdit, Transaction
-from trace_store.frozen import value
-from trace_store.ident import parse_duration
-from trace_store.ref_names import TRAJECTORIES
+from collections.abc import Sequence
+
+from trace_store import errors
+from trace_store.base.frozen import value
+from trace_store.base.ident import parse_duration
+from trace_store.contracts import RefEdit
+from trace_store.contracts.protocols import RefReader
+from trace_store.contracts.ref_names import TRAJECTORIES
+from trace_store.history.trash_refs import delete_refs
+from trace_store.store.store import Store
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
 from trace_store.trajectories.events import NewEvent
-from trace_store.trajectories.state import FACTS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_store.contracts import RefReader
-    from trace_store.store.handle import Store
-    from trace_store.trajectories.reading import Trajectory
-    from trace_store.trajectories.recording import Recorder
-    from trace_store.trajectories.state import State
+from trace_store.trajectories.reading import Trajectory
+from trace_store.trajectories.recording import Recorder
+from trace_store.trajectories.state import FACTS, State
+from trace_store.writer import Writer
 
 ARCHIVE, SUMMARISE, DELETE = "archive", "summarise", "delete"
 WAYS = (ARCHIVE, SUMMARISE, DELETE)
@@ -41,22 +39,23 @@ class Compacted:
         kept_count: number of events that its summary keeps; 0 without a summary.
     """
 
+    JSON = (
+        "trajectory=state.id title=state.title status=state.status updated=state.updated "
+        "events=event_count kept=kept_count"
+    )
+
     state: State
     event_count: int
     kept_count: int
 
 
-def compact(
-    store: Store, recorder: Recorder, older_than: str, how: str, author: str, *, apply: bool
-) -> list[Compacted]:
+def compact(recorder: Recorder, older_than: str, how: str, *, apply: bool) -> list[Compacted]:
     """Compact the trajectories that ended long ago; return them, the oldest first.
 
     Args:
-        store: the repository's store.
         recorder: writes the summaries.
         older_than: the minimum time since the last event, such as "90d".
         how: one of `WAYS`; `delete` leaves nothing in the trash.
-        author: who does it.
         apply: False only returns what would be done.
 
     Raises:
@@ -73,6 +72,8 @@ def compact(
         raise errors.InvalidInputError(
             f"how is one of {', '.join(WAYS)}, not {how[:40]!r}", argument="how"
         )
+    writer = recorder.writer
+    store = writer.store
     cutoff = store.clock.now() - age
     due = [
         state
@@ -84,9 +85,9 @@ def compact(
     if apply and due:
         refs = [TRAJECTORIES + state.id for state in due]
         if how == ARCHIVE:
-            history.branches.delete_refs(store, refs, author=author, what="trajectory")
+            delete_refs(writer, refs, what="trajectory")
         else:
-            _delete(store, refs, author)
+            _delete(writer, refs)
     return [Compacted(state, state.count(), 0) for state in due]
 
 
@@ -121,9 +122,8 @@ def summary_of(trajectory: Trajectory) -> list[NewEvent]:
     ]
 
 
-def _delete(store: Store, refs: Sequence[str], author: str) -> None:
-    def build(reader: RefReader) -> Transaction:
-        edits = [RefEdit(ref, None, tips[0]) for ref in refs if (tips := reader.tips(ref))]
-        return Transaction((), edits, f"trajectory: deleted {len(edits)}")
+def _delete(writer: Writer, refs: Sequence[str]) -> None:
+    def edits(reader: RefReader) -> list[RefEdit]:
+        return [RefEdit(ref, None, tips[0]) for ref in refs if (tips := reader.tips(ref))]
 
-    store.transact(build, author=author)
+    writer.begin().write(edits, f"trajectory: deleted {len(refs)}")

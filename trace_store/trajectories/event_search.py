@@ -5,15 +5,18 @@ The index is a derived file. Each search first adds the new events to it, then r
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from trace_store import check
+from trace_store.base import check
+from trace_store.base.frozen import value
 from trace_store.context.snippet import Snippet
-from trace_store.frozen import value
+from trace_store.contracts.ref_names import TRAJECTORIES
+from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
-from trace_store.ref_names import TRAJECTORIES
 from trace_store.search.index import SearchIndex
 from trace_store.search.query import (
+    Hit,
     SearchFilter,
     any_word,
     fts_query,
@@ -21,19 +24,12 @@ from trace_store.search.query import (
     nothing_to_search_for,
     term_of,
 )
+from trace_store.store.store import Store
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from trace_store.objects.address import Address
-    from trace_store.search.query import Hit
-    from trace_store.store.handle import Store
-    from trace_store.trajectories.events import Event
-    from trace_store.trajectories.reading import Trajectory
-    from trace_store.trajectories.state import State
+from trace_store.trajectories.events import Event
+from trace_store.trajectories.reading import Trajectory
+from trace_store.trajectories.state import State
 
 
 @value
@@ -45,6 +41,11 @@ class FoundEvent:
         state: the state of its trajectory.
         snippet: the text around the hit, in the version that matches.
     """
+
+    JSON = (
+        "trajectory=state.id title=state.title *event snippet=snippet.text "
+        "start=snippet.start end=snippet.end"
+    )
 
     event: Event
     state: State

@@ -6,7 +6,7 @@ Rule: plain values and their stored JSON. An event is one message with one data 
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.frozen import fields, value
+from trace_store.base.frozen import fields, value
 from trace_store.objects.message import Message, is_kind
 from trace_store.objects.parts import Data
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from trace_store.base.ident import Time
+    from trace_store.base.oid import ObjectId
     from trace_store.objects.address import Address
-    from trace_store.oid import ObjectId
 
 SCHEMA = "trace.event/1"
 SESSION = "session"
-"""The link from an event to the tip of the agent's branch."""
+"""The relation of an event's commit to the tip of the agent's branch, which it mentions and does not own."""
 STARTED, JOINED, CHAPTER = "started", "joined", "chapter"
 DECISION, FINDING, NOTE = "decision", "finding", "note"
 ERROR, PROMPT, THINKING = "error", "prompt", "thinking"
@@ -37,13 +38,15 @@ TYPES = (
     *(STARTED, JOINED, CHAPTER, *IN_CHAPTER, RETROSPECTIVE),
     *(COMPLETED, ABANDONED, REOPENED, LINKED, AMENDED),
 )
+IN_LAST = "in_last_chapter"
+"""The field of an event that is in the chapter that began last, though the chapter is another agent's."""
 SIGNIFICANCES = ("low", "medium", "high", "critical")
 FIELDS = frozenset(
     (
         *("type", "content", "title", "question", "reasoning", "alternatives", "confidence"),
         *("significance", "tags", "raw", "role", "to", "from", "summary", "approach", "time_spent"),
         *("challenges", "learnings", "suggestions", "commit", "patch_id", "subject", "files"),
-        *("branch", "made", "source", "block", "event", "changes"),
+        *("branch", "made", "source", "block", "event", "changes", "stash"),
     )
 )
 """What a caller may say of an event; other data goes into `raw`."""
@@ -97,7 +100,8 @@ class Task:
         system: the task system, such as `github`; "" if the task is in none.
         id: the task's id in the system, such as `ENG-456`.
         url: its page.
-        state: `open`, `in_progress`, `done` or `canceled` when the system was last asked; "" if it never was.
+        state: `open`, `in_progress`, `done`, `canceled` or `deleted` when the system was last asked; "" if
+            it never was.
     """
 
     title: str
@@ -133,7 +137,7 @@ class Event:
     """
 
     id: Address
-    time: int
+    time: Time
     agent: str
     type: str
     content: str

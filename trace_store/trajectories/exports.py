@@ -7,36 +7,40 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
-from trace_store import check, errors, exporters, trajectories
+from trace_store import errors, trajectories
+from trace_store.base import check
+from trace_store.base.environment import Environment
+from trace_store.base.frozen import replace, value
+from trace_store.disk.files import Disk, read_file
 from trace_store.exporters.contract import Exported, Loss
+from trace_store.exporters.files import save_file
 from trace_store.exporters.overview import pretty
-from trace_store.files import Disk
-from trace_store.frozen import replace, value
 from trace_store.secrets import REDACT
 from trace_store.secrets.guard import Guard
-from trace_store.trajectories import views
+from trace_store.store.store import Store
+from trace_store.trajectories import events as ev
+from trace_store.trajectories.events import Event
+from trace_store.trajectories.git import Git
 from trace_store.trajectories.reading import (
     SessionMessage,
     Trajectory,
+    list_trajectories,
     read_trajectory,
     session_messages,
 )
 from trace_store.trajectories.state import State
+from trace_store.trajectories.views import markdown
+from trace_store.trajectories.views.page import page_html, timeline_html
+from trace_store.trajectories.views.pull_request import pull_request
+from trace_store.trajectories.views.timeline import timeline_lines, timeline_text
 from trace_store.trajectories.views.view import View
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-    from typing import Any
+Path = str | os.PathLike[str]
 
-    from trace_store.environment import Environment
-    from trace_store.exporters.files import SavedFile
-    from trace_store.store.handle import Store
-    from trace_store.trajectories.events import Event
-
-    Path = str | os.PathLike[str]
-
+WRITTEN, UNCHANGED = "written", "unchanged"
 PULL_REQUEST, TRAIL, AGENT_TRACE = "pr", "trail", "agent-trace"
 
 
@@ -54,11 +58,11 @@ class ExportFormat:
 
 
 FORMS = {
-    "page": ExportFormat(".html", lambda view: views.page.page_html(view)),
-    "markdown": ExportFormat(".md", lambda view: views.markdown.page_markdown(view)),
-    "timeline": ExportFormat("-timeline.txt", lambda view: views.timeline.timeline_text(view)),
-    "timeline-html": ExportFormat("-timeline.html", lambda view: views.page.timeline_html(view)),
-    PULL_REQUEST: ExportFormat("-pr.md", lambda view: views.pull_request.pull_request(view)),
+    "page": ExportFormat(".html", lambda view: page_html(view)),
+    "markdown": ExportFormat(".md", lambda view: markdown.page_markdown(view)),
+    "timeline": ExportFormat("-timeline.txt", lambda view: timeline_text(view)),
+    "timeline-html": ExportFormat("-timeline.html", lambda view: timeline_html(view)),
+    PULL_REQUEST: ExportFormat("-pr.md", lambda view: pull_request(view)),
 }
 """Forms for readers."""
 DATA_FORMS = {
@@ -84,6 +88,21 @@ class SavedFolder:
     size: int
 
 
+@value
+class MirroredFile:
+    """A Markdown file with the decisions of a trajectory.
+
+    Attributes:
+        trajectory: the id of the trajectory.
+        path: absolute path of the file.
+        action: `written`, or `unchanged` if the file had the same content.
+    """
+
+    trajectory: str
+    path: str
+    action: str
+
+
 class Exports:
     """Pages, timelines and other texts of trajectories."""
 
@@ -95,16 +114,18 @@ class Exports:
         self._find = find
         self._guard = Guard.of(store, environment, REDACT)
 
-    def view(self, trajectory: str = "", *, thinking: bool = False) -> View:
-        """Return the view of a trajectory that is exported: no secrets, and by default no thinking.
+    def view(self, trajectory: str = "", *, thinking: bool = False, sessions: bool = False) -> View:
+        """Return the view of a trajectory that is exported: no secrets; thinking and sessions only if asked for.
 
         Raises:
             As `Trajectories.read`.
         """
         whole = read_trajectory(self._store, self._find(trajectory).id)
-        messages = tuple(
-            tuple(session_messages(self._store, chapter)) for chapter in whole.chapters
-        )
+        messages: tuple[tuple[SessionMessage, ...], ...] = ()
+        if thinking or sessions:
+            shown = {"lines": sessions, "thinking": thinking}
+            chapters = whole.chapters
+            messages = tuple(tuple(session_messages(self._store, c, **shown)) for c in chapters)
         view = View(whole, messages)
         return _redacted(view if thinking else view.without_thinking(), self._guard)
 
@@ -114,6 +135,7 @@ class Exports:
         trajectory: str = "",
         *,
         thinking: bool = False,
+        sessions: bool = False,
         since: str = "",
         folder: str = ".",
     ) -> Exported:
@@ -124,6 +146,7 @@ class Exports:
                 or `agent-trace` (the record that was imported with it).
             trajectory: its id, or the beginning of it.
             thinking: whether to show the agents' thinking.
+            sessions: whether to show the messages of the agents' sessions, each on a line.
             since: with `pr`: a revision of the code; commits that it has are left out, with their decisions.
             folder: a folder in the git repository of the code, for `since`.
 
@@ -136,7 +159,7 @@ class Exports:
         if since and form != PULL_REQUEST:
             raise errors.InvalidInputError("since requires the form pr", argument="since")
         new = _commits_since(folder, since) if since else None
-        return export(self.view(trajectory, thinking=thinking), form, new)
+        return export(self.view(trajectory, thinking=thinking, sessions=sessions), form, new)
 
     def timeline(
         self,
@@ -160,30 +183,28 @@ class Exports:
         check.integer(0, 100_000, width=width)
         check.function(paint=paint)
         view = self.view(trajectory, thinking=thinking)
-        return list(views.timeline.timeline_lines(view, width=width, paint=paint))
+        return list(timeline_lines(view, width=width, paint=paint))
 
-    def bundle(self, names: Sequence[str], *, thinking: bool = False) -> Exported:
+    def bundle(
+        self, names: Sequence[str], *, thinking: bool = False, sessions: bool = False
+    ) -> Exported:
         """Return several trajectories as one Markdown file; raises as `Trajectories.read`."""
         check.texts(names=names)
         if not names:
             raise errors.InvalidInputError("a bundle needs a trajectory", argument="names")
-        shown = {
-            view.trajectory.id: view for view in (self.view(n, thinking=thinking) for n in names)
-        }
-        text = views.markdown.bundle(list(shown.values()))
+        views = [self.view(each, thinking=thinking, sessions=sessions) for each in names]
+        shown = {view.trajectory.id: view for view in views}
+        text = markdown.bundle(list(shown.values()))
         return _file(text, "trajectories.md")
 
-    def save(self, exported: Exported, path: Path, *, overwrite: bool = False) -> SavedFile:
-        """Write an export to a file, or to a folder under its suggested name.
-
-        Raises:
-            AlreadyExistsError: the file exists, and `overwrite` is not given.
-            StorageError: the disk failed; no file is left.
-        """
-        return exporters.files.save(exported, path, overwrite=overwrite)
-
     def save_folder(
-        self, path: Path, trajectory: str = "", *, thinking: bool = False, overwrite: bool = False
+        self,
+        path: Path,
+        trajectory: str = "",
+        *,
+        thinking: bool = False,
+        sessions: bool = False,
+        overwrite: bool = False,
     ) -> SavedFolder:
         """Write a trajectory to a folder: a page, a file for each chapter, and raw data.
 
@@ -194,10 +215,10 @@ class Exports:
         """
         check.path(path=path)
         check.flag(overwrite=overwrite)
-        view = self.view(trajectory, thinking=thinking)
+        view = self.view(trajectory, thinking=thinking, sessions=sessions)
         files = [
             (os.path.join(*name.split("/")), text.encode("utf-8", "backslashreplace"))
-            for name, text in views.markdown.folder_files(view, trajectories.trail.render)
+            for name, text in markdown.folder_files(view, trajectories.trail.render)
         ]
         disk, top = Disk(), os.path.abspath(path)
         taken = [name for name, _ in files if disk.exists(os.path.join(top, name))]
@@ -208,9 +229,33 @@ class Exports:
             disk.make_directory(folder)
         for name, data in files:
             saved = Exported(data, (), name)
-            exporters.files.save_file(disk, os.path.join(top, name), saved, overwrite=overwrite)
+            save_file(disk, os.path.join(top, name), saved, overwrite=overwrite)
         names, size = tuple(name for name, _ in files), sum(len(data) for _, data in files)
         return SavedFolder(top, names, size)
+
+    def mirror(self, folder: Path) -> list[MirroredFile]:
+        """Write each trajectory with decisions to a Markdown file in a folder, for searches and reviews.
+
+        A file with the same content is left as it is, and other files stay.
+
+        Raises:
+            StorageError: the disk failed; files that were already written stay.
+        """
+        check.path(folder=folder)
+        disk, top = Disk(), os.path.abspath(folder)
+        found: list[MirroredFile] = []
+        for state in sorted(list_trajectories(self._store), key=lambda each: each.id):
+            if not state.count(ev.DECISION):
+                continue
+            made = self.export("markdown", state.id)
+            path = os.path.join(top, f"{state.id.replace('/', '-')}.md")
+            data = made.to_bytes()
+            is_same = disk.exists(path) and read_file(disk, path) == data
+            if not is_same:
+                disk.make_directory(top)
+                save_file(disk, path, made, overwrite=True)
+            found.append(MirroredFile(state.id, path, UNCHANGED if is_same else WRITTEN))
+        return found
 
 
 def export(view: View, form: str, new: Collection[str] | None = None) -> Exported:
@@ -234,7 +279,7 @@ def export(view: View, form: str, new: Collection[str] | None = None) -> Exporte
         )
     text = found.write(view)
     if form == PULL_REQUEST and new is not None:
-        text = views.pull_request.pull_request(view, new)
+        text = pull_request(view, new)
     lost = _losses(view) if found is DATA_FORMS[TRAIL] else ()
     return _file(text, f"{view.trajectory.id}{found.ending}", lost)
 
@@ -262,7 +307,7 @@ def _attribution(view: View) -> Mapping[str, Any]:
 
 def _commits_since(folder: str, revision: str) -> frozenset[str]:
     """Return the commits of HEAD that a revision of the code lacks."""
-    git = trajectories.git.Git(folder)
+    git = Git(folder)
     known = git.resolve(revision)
     if not known:
         raise errors.RevisionNotFoundError(

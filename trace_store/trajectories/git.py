@@ -6,15 +6,20 @@ Rule: git runs without a shell and with a time limit, and the repository's setti
 from __future__ import annotations
 
 import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 
-from trace_store import check, errors
-from trace_store.frozen import value
-from trace_store.layout import DIRECTORY_NAME
+from trace_store import errors
+from trace_store.base import check
+from trace_store.base.frozen import value
+from trace_store.disk.layout import DIRECTORY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from subprocess import CompletedProcess
+
+    from trace_store.base.ident import Time
 
 SECONDS = 60.0
 MAXIMUM_FILES = 1000
@@ -22,10 +27,16 @@ MAXIMUM_FILES = 1000
 TRAILER = "Trajectory"
 """The trailer in a commit message with the id of the trajectory."""
 _OPTIONS = ("core.fsmonitor=false", "core.quotePath=false", "safe.bareRepository=explicit")
-_REBASES = ("rebase-merge", "rebase-apply")
 _COMMIT_START = "\x01"
-_FORMAT = f"%x01%H%x00%at%x00%ct%x00%s%x00%(trailers:key={TRAILER},valueonly,separator=%x2C)"
+_FORMAT = "%x01%H%x00%at%x00%ct%x00%s%x00%B"
 _FIELDS = 5
+_TRAILER_LINE = re.compile(rf"(?im)^{TRAILER}:[ \t]*(\S+)[ \t]*$")
+MAXIMUM_LINES = 2000
+"""Maximum number of added lines of a commit that are recorded."""
+_LEAST_LETTERS = 5
+"""A line with fewer letters and digits could be anybody's, such as `}` or `else:`."""
+_AROUND = 50
+IGNORED_REVISIONS = ".git-blame-ignore-revs"
 _PLAIN = ("--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color")
 
 
@@ -39,15 +50,34 @@ class CodeCommit:
         committed: when this commit was made.
         subject: the first line of its message.
         files: the files that it changed, relative to the work tree; for a merge, those that differ from all parents.
-        trajectories: the ids in the trailers of its message.
+        trajectories: the ids that lines `Trajectory: ID` of its message name; a squash has those of several messages.
+        has_record: whether it changed files of Trace, too.
     """
 
     id: str
-    made: int
-    committed: int
+    made: Time
+    committed: Time
     subject: str
     files: tuple[str, ...] = ()
     trajectories: tuple[str, ...] = ()
+    has_record: bool = False
+
+
+@value
+class BlamedLine:
+    """A line of a file, and where it comes from.
+
+    Attributes:
+        commit: the id of the commit that wrote it; "" if it is not committed.
+        file: the path of the file in that commit.
+        number: its number in that file.
+        text: the line.
+    """
+
+    commit: str
+    file: str
+    number: int
+    text: str
 
 
 @value
@@ -58,13 +88,11 @@ class WorkTree:
         top: the folder of the work tree.
         head: the id of HEAD's commit.
         branch: the full name of HEAD's branch; "" if HEAD is detached.
-        is_rebasing: whether a rebase is in progress.
     """
 
     top: str
     head: str
     branch: str
-    is_rebasing: bool
 
 
 class Git:
@@ -76,6 +104,10 @@ class Git:
         self._work_tree: WorkTree | None = None
         options = (word for option in _OPTIONS for word in ("-c", option))
         self._command = ("git", "-C", folder, "--literal-pathspecs", *options)
+
+    def within(self, folder: str) -> Git:
+        """Return git in another folder."""
+        return Git(folder, seconds=self._seconds)
 
     def ask(self, *words: str, text: str = "") -> str:
         """Return git's output.
@@ -133,16 +165,30 @@ class Git:
         words = ("rev-parse", "--verify", "--quiet", "--end-of-options", name + "^{commit}")
         return self.try_to_ask(*words).strip()
 
+    def existing(self, ids: Iterable[str]) -> set[str]:
+        """Return those ids whose commits exist; raises as `ask`."""
+        wanted = "".join(f"{each}\n" for each in dict.fromkeys(ids))
+        lines = self.ask("cat-file", "--batch-check", text=wanted).splitlines() if wanted else []
+        rows = (line.split() for line in lines)
+        return {row[0] for row in rows if len(row) > 1 and row[1] == "commit"}
+
     def work_tree(self) -> WorkTree:
         """Return the work tree, and where its HEAD is; raises as `ask`."""
         if self._work_tree is None:
-            rebases = (word for name in _REBASES for word in ("--git-path", name))
-            words = ("--show-toplevel", "HEAD", "--symbolic-full-name", "HEAD", *rebases)
-            top, head, branch, *paths = self.ask("rev-parse", *words).splitlines()
-            rebasing = any(os.path.exists(os.path.join(self.folder, path)) for path in paths)
+            words = ("--show-toplevel", "HEAD", "--symbolic-full-name", "HEAD")
+            top, head, branch = self.ask("rev-parse", *words).splitlines()
             branch = branch if branch.startswith("refs/") else ""
-            self._work_tree = WorkTree(top, head, branch, rebasing)
+            self._work_tree = WorkTree(top, head, branch)
         return self._work_tree
+
+    def top(self) -> str:
+        """Return the top folder of the work tree, which may have no commit yet; raises as `ask`."""
+        return self.ask("rev-parse", "--show-toplevel").removesuffix("\n")
+
+    def has_file(self, name: str) -> bool:
+        """Return True if git's directory has a file of this name; raises as `ask`."""
+        path = self.ask("rev-parse", "--git-path", name).removesuffix("\n")
+        return os.path.exists(os.path.join(self.folder, path))
 
     def commits(self, ids: Sequence[str]) -> list[CodeCommit]:
         """Return commits in the given order; raises as `ask`."""
@@ -156,28 +202,78 @@ class Git:
         """Return the ids of the commits that `git log` finds, newest first; raises as `ask`."""
         return self.ask("log", "--no-show-signature", "--format=%H", *words).split()
 
-    def blame(self, file: str, line: int) -> str:
-        """Return the id of the commit that wrote a line.
+    def blame(self, file: str, first: int, last: int) -> list[BlamedLine]:
+        """Return where lines of a file come from, across changes of whitespace, moves and copies.
 
         Raises:
-            RevisionNotFoundError: the line is not committed, or the file has no such line.
+            RevisionNotFoundError: the file has no such line, or git does not know it.
             As `ask`.
         """
-        words = ("--porcelain", "--no-textconv", f"-L{line},{line}", "--", file)
+        which = f"line {first}" if first == last else f"lines {first} to {last}"
+        # git tells copies by whole blocks, so the lines around are asked, too.
+        lines = (f"-L{max(first - _AROUND, 1)},{last + _AROUND}", "--", file)
+        words = ("blame", "--line-porcelain", "--no-textconv", "-w", "-M", "-C", "-C")
         try:
-            found = self.ask("blame", *words).split(" ", 1)[0].strip()
+            output = self._blame(words, lines)
         except errors.InvalidInputError as error:
             raise errors.RevisionNotFoundError(
-                f"no commit has line {line} of {file!r}: {error.message}",
+                f"no commit has {which} of {file!r}: {error.message}",
                 code=errors.ErrorCode.CODE_NOT_FOUND,
                 name=file,
             ) from error
-        if not found.strip("0"):
+        found = [each for at, each in _blamed(output) if first <= at <= last]
+        if len(found) <= max(last - first, 0):
             raise errors.RevisionNotFoundError(
-                f"line {line} of {file!r} is not committed",
+                f"no commit has {which} of {file!r}: the file has fewer lines",
                 code=errors.ErrorCode.CODE_NOT_FOUND,
                 name=file,
             )
+        return found
+
+    def _blame(self, words: Sequence[str], lines: Sequence[str]) -> str:
+        path = os.path.join(self.work_tree().top, IGNORED_REVISIONS)
+        is_set = os.path.isfile(path) and not self.try_to_ask("config", "blame.ignoreRevsFile")
+        ignores = (f"--ignore-revs-file={path}",)
+        # git refuses a file with an id that it does not know, as in a shallow clone.
+        if is_set and (output := self.try_to_ask(*words, *ignores, *lines)):
+            return output
+        try:
+            return self.ask(*words, *lines)
+        except errors.InvalidInputError:
+            without = ("-c", "blame.ignoreRevsFile=")
+            if output := self.try_to_ask(*without, *words, *lines):
+                return output
+            raise
+
+    def text(self, commit: str, file: str) -> list[str]:
+        """Return the lines of a file in a commit; [] if git cannot read it."""
+        return self.try_to_ask("cat-file", "blob", f"{commit}:{file}").splitlines()
+
+    def is_ancestor(self, commit: str, other: str) -> bool:
+        """Return True if a commit is an ancestor of another one, or is it."""
+        return not self._run(("merge-base", "--is-ancestor", commit, other), "").returncode
+
+    def changed_lines(
+        self, ids: Sequence[str], sign: str = "+"
+    ) -> dict[str, list[tuple[str, str]]]:
+        """Return the lines that each commit adds, as (file, line), without files of Trace.
+
+        With the sign "-", return those that it removes. Raises as `ask`.
+        """
+        if not ids:
+            return {}
+        words = ("--stdin", "--root", "-r", "-p", "-U0", "--no-ext-diff", "--no-textconv", "-M")
+        output = self.ask("diff-tree", *words, text="".join(f"{each}\n" for each in ids))
+        wanted, found, lines = set(ids), dict[str, list[tuple[str, str]]](), list[tuple[str, str]]()
+        file = ""
+        for line in output.split("\n"):
+            if line in wanted:
+                lines = found[line] = []
+            elif line.startswith(sign * 3 + " "):
+                file = line[6:].removesuffix("\t")
+                file = "" if f"/{DIRECTORY_NAME}/" in f"/{file}" else file
+            elif line.startswith(sign) and file:
+                lines.append((file, line[1:]))
         return found
 
     def patch_ids(self, ids: Sequence[str]) -> dict[str, str]:
@@ -226,17 +322,63 @@ def _commits(tokens: list[str]) -> Iterator[CodeCommit]:
         if not tokens[at].startswith(_COMMIT_START):
             at += 1
             continue
-        id_, made, committed, subject, trailers = tokens[at : at + _FIELDS]
+        id_, made, committed, subject, message = tokens[at : at + _FIELDS]
         at += _FIELDS
         files: list[str] = []
+        has_record = False
         while at < len(tokens) and not tokens[at].startswith(_COMMIT_START):
             file = tokens[at].removeprefix("\n")
-            if file and f"/{DIRECTORY_NAME}/" not in f"/{file}":  # Trace's own files are not code
+            if f"/{DIRECTORY_NAME}/" in f"/{file}":
+                has_record = True  # Trace's own files are not code
+            elif file:
                 files.append(file)
             at += 1
-        named = tuple(name for each in trailers.split(",") if (name := each.strip()))
+        named = tuple(dict.fromkeys(_TRAILER_LINE.findall(message)))
         times = int(made) * 1000, int(committed) * 1000
-        yield CodeCommit(id_.removeprefix(_COMMIT_START), *times, subject, tuple(files), named)
+        id_ = id_.removeprefix(_COMMIT_START)
+        yield CodeCommit(id_, *times, subject, tuple(files), named, has_record)
+
+
+def _blamed(output: str) -> Iterator[tuple[int, BlamedLine]]:
+    """Yield lines, with their numbers in the work tree."""
+    head: list[str] = []
+    file = ""
+    for line in output.split("\n"):
+        if line.startswith("\t"):
+            commit = head[0] if head[0].strip("0") else ""
+            yield int(head[2]), BlamedLine(commit, file, int(head[1]), line[1:])
+            head = []
+        elif not head:
+            head = line.split(" ")
+        elif line.startswith("filename "):
+            file = line.removeprefix("filename ")
+
+
+def mark_of(line: str, file: str) -> str:
+    """Return a short hash of a line without its whitespace; "" if it is blank.
+
+    The hash of a line that many files have, such as `}` or `else:`, depends on the file.
+    """
+    letters = "".join(line.split())
+    text = letters if is_distinct(line) else f"{file}\0{letters}"
+    return f"{zlib.crc32(text.encode('utf-8', 'replace')):08x}" if letters else ""
+
+
+def is_distinct(line: str) -> bool:
+    """Return True if few files have such a line by chance."""
+    return sum(map(str.isalnum, line)) >= _LEAST_LETTERS
+
+
+def marks_of(lines: Iterable[tuple[str, str]]) -> str:
+    """Return the hashes of lines, given as (file, line), joined; each once."""
+    marks = dict.fromkeys(mark for file, line in lines if (mark := mark_of(line, file)))
+    return "".join(list(marks)[:MAXIMUM_LINES])
+
+
+def split_marks(marks: object) -> set[str]:
+    """Return the hashes that `marks_of` joined."""
+    text = marks if isinstance(marks, str) else ""
+    return {text[at : at + 8] for at in range(0, len(text), 8)}
 
 
 def _text(output: bytes) -> str:

@@ -1,30 +1,33 @@
-"""Hooks of git that link each new commit to the current trajectory.
+"""Hooks of git that note each new commit, so that it is linked to a trajectory.
+
+They append a line to a local file (`hook_log`) with the shell alone. Only where `.trace` is not at the top of the work
+tree do they start Trace, which does the same.
 
 If a hook exists already, in any language, it is renamed, and our hook calls it. Uninstalling restores it unchanged.
 
-Rule: our hooks never make a commit fail. If there is no current trajectory, or there are several, they do nothing.
+Rule: our hooks never make a commit fail.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from trace_store import errors
-from trace_store.files import PROGRAM, Disk, create_file, read_unsized
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.disk.files import PROGRAM, Disk, create_file, read_unsized
+from trace_store.trajectories import hook_log
 from trace_store.trajectories.git import TRAILER, Git, git_in
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_store.trajectories.handle import Trajectories
+from trace_store.trajectories.trajectories import Trajectories
 
 POST_COMMIT, POST_REWRITE, MESSAGE = "post-commit", "post-rewrite", "prepare-commit-msg"
 KEPT = ".before-trace"
 """Suffix of the new name of a hook that existed before ours."""
 MARKER = "# Added by `trace trajectory hook git`; the same with --uninstall removes it."
 HOOK_SECONDS = 5.0
+OTHERS = (".legacy", ".old")
+"""Suffixes of the names that pre-commit and lefthook give to hooks that they find."""
+INSTALLED, OFF, MOVED, REPLACED, MISSING = "installed", "off", "moved", "replaced", "missing"
 CREATED, UPDATED, UNCHANGED, REMOVED = "created", "updated", "unchanged", "removed"
 _LONGEST_HOOK = 1 << 20
 _SCRIPT = """#!/bin/sh
@@ -34,13 +37,53 @@ run_trace() {{
 }}
 before="$0{kept}"
 """
-_WITHOUT_INPUT = """run_trace "$@" </dev/null >/dev/null 2>&1
+_NOTE = """note() {{  # the next Trace command reads the note; it fails if there is no .trace here
+    [ -z "${{TRACE_DIR-}}" ] && [ -d .trace ] && [ ! -L .trace ] && [ -f .trace/config ] || return 1
+    [ -d .trace/local ] || mkdir .trace/local || return 1
+    [ ! -L .trace/local ] && [ ! -L .trace/local/commits ] || return 1
+    git=.git head='' id='' ref='' stash='' how=hand
+    if [ -d .git ]; then
+        read -r head <.git/HEAD
+        case $head in 'ref: '*) ref=${{head#ref: }}; read -r id <".git/$ref" ;; *) id=$head ;; esac
+        [ ! -f .git/refs/stash ] || read -r stash <.git/refs/stash
+    else
+        git=$(git rev-parse --git-dir)
+        stash=$(git rev-parse -q --verify refs/stash)
+    fi
+    case $id in '' | *[!0-9a-f]*)
+        id=$(git rev-parse HEAD)
+        ref=$(git symbolic-ref -q HEAD) ;;
+    esac
+    [ ! -f "$git/CHERRY_PICK_HEAD" ] || how=pick
+    [ -z "${{GIT_CHERRY_PICK_HELP-}}" ] || how=rebase
+    case ${{GIT_REFLOG_ACTION-}} in *'(continue)') how=continue ;; esac
+    by="$how	$ref	$PWD	${{TRACE_AGENT-}}	${{TRACE_TRAJECTORY-}}	$stash"
+    {print}
+}}
+"""
+_PRINT_COMMIT = """printf 'commit\\t%s\\t\\t%s\\n' "$id" "$by" >>.trace/local/commits"""
+_PRINT_REWRITE = """printf '%s\\n' "$rewritten" | while read -r old new rest; do
+        printf '%s\\t%s\\t%s\\t%s\\n' "$1" "$new" "$old" "$by"
+    done >>.trace/local/commits"""
+_POST_COMMIT = """case "${{GIT_CHERRY_PICK_HELP+rebase}} ${{GIT_REFLOG_ACTION-}}" in
+'rebase '*'(continue)' | ' '*) ;;
+*) note() {{ :; }} ;;  # a rebase made the commit, and post-rewrite tells of it
+esac
+note "$@" >/dev/null 2>&1 || run_trace "$@" </dev/null >/dev/null 2>&1
 {test} || exec {call} "$@"
 """
-_WITH_INPUT = """rewritten=$(cat)
-printf '%s\\n' "$rewritten" | run_trace "$@" >/dev/null 2>&1
+_MESSAGE = """[ -n "${{GIT_CHERRY_PICK_HELP-}}" ] || run_trace "$@" </dev/null >/dev/null 2>&1
+{test} || exec {call} "$@"
+"""
+_POST_REWRITE = """rewritten=$(cat)
+note "$@" >/dev/null 2>&1 || printf '%s\\n' "$rewritten" | run_trace "$@" >/dev/null 2>&1
 {test} || printf '%s\\n' "$rewritten" | {call} "$@"
 """
+_BODIES = {
+    POST_COMMIT: (_NOTE, _PRINT_COMMIT, _POST_COMMIT),
+    POST_REWRITE: (_NOTE, _PRINT_REWRITE, _POST_REWRITE),
+    MESSAGE: ("", "", _MESSAGE),
+}
 
 
 @value
@@ -53,9 +96,29 @@ class HookChange:
         kept: the new name of the hook that existed before ours, also after it was restored; "" if there was none.
     """
 
+    JSON = "kept?"
+
     path: str
     action: str
     kept: str = ""
+
+
+@value
+class HookStatus:
+    """The state of one hook.
+
+    Attributes:
+        path: where git looks for it.
+        state: `installed`; `off` if it is not executable; `moved` if another program moved it and may call it;
+            `replaced` if another program has a hook there, and ours is gone; or `missing`.
+        moved: where another program moved ours; "" if it is in its place.
+    """
+
+    JSON = "moved?"
+
+    path: str
+    state: str
+    moved: str = ""
 
 
 def install_hooks(
@@ -93,9 +156,44 @@ def uninstall_hooks(
     names: Sequence[str] = (POST_COMMIT, POST_REWRITE, MESSAGE),
 ) -> list[HookChange]:
     """Remove our hooks, restore the ones from before, and return what was done; raises as `install_hooks`."""
-    place, _ = _folder(git_in(folder))
-    hooks = [_Hook(Disk(), os.path.join(place, name)) for name in names]
-    return [change for hook in hooks if (change := hook.uninstall(dry_run)) is not None]
+    disk, (place, _) = Disk(), _folder(git_in(folder))
+    hooks = [_Hook(disk, os.path.join(place, name)) for name in names]
+    changes = [change for hook in hooks if (change := hook.uninstall(dry_run)) is not None]
+    for name in names:
+        for path in _moved_by_others(disk, place, name):
+            if not dry_run:
+                disk.remove(path)
+            changes.append(HookChange(path, REMOVED))
+    is_own = os.path.basename(os.path.dirname(place)) != ".git"
+    if changes and is_own and not dry_run and not disk.names(place):
+        disk.remove_directory(place)  # created by an installation
+    return changes
+
+
+def hooks_status(folder: str | Git) -> list[HookStatus]:
+    """Return the state of each of our hooks.
+
+    Raises:
+        StateError: the folder is not in a git repository, or git is not installed.
+        StorageError: a file cannot be read.
+    """
+    disk, (place, _) = Disk(), _folder(git_in(folder))
+    return [
+        _Hook(disk, os.path.join(place, name)).status(_moved_by_others(disk, place, name))
+        for name in (POST_COMMIT, POST_REWRITE, MESSAGE)
+    ]
+
+
+def _moved_by_others(disk: Disk, place: str, name: str) -> list[str]:
+    """Return the paths to which other programs that install hooks moved ours."""
+    paths = (os.path.join(place, name + suffix) for suffix in OTHERS)
+    return [path for path in paths if _is_ours(disk, path)]
+
+
+def _is_ours(disk: Disk, path: str) -> bool:
+    if os.path.islink(path) or not os.path.isfile(path):
+        return False
+    return MARKER.encode() in read_unsized(disk, path, _LONGEST_HOOK).splitlines()[1:2]
 
 
 class _Hook:
@@ -145,6 +243,13 @@ class _Hook:
             self._disk.rename(self.path, self._kept)
         self._disk.rename(temporary, self.path)
 
+    def status(self, moved: Sequence[str]) -> HookStatus:
+        if self._is_ours:
+            return HookStatus(self.path, INSTALLED if os.access(self.path, os.X_OK) else OFF)
+        if moved:
+            return HookStatus(self.path, MOVED, moved[0])
+        return HookStatus(self.path, REPLACED if self._exists else MISSING)
+
     def uninstall(self, dry_run: bool) -> HookChange | None:
         is_restored = self._has_kept and (self._is_ours or not self._exists)
         if not self._is_ours and not is_restored:
@@ -163,7 +268,10 @@ def _folder(git: Git) -> tuple[str, bool]:
     husky overwrites the hooks in `.husky/_` at each run. They call the user's hooks in `.husky`.
     """
     path = git.ask("rev-parse", "--git-path", "hooks").removesuffix("\n")
-    folder = os.path.normpath(os.path.join(git.folder, path))
+    # A relative `core.hooksPath` starts at the top of the work tree, where git runs hooks.
+    named = git.try_to_ask("config", "--path", "core.hooksPath").removesuffix("\n")
+    start, path = (git.top(), named) if named else (git.folder, path)
+    folder = os.path.normpath(os.path.join(start, path))
     above, name = os.path.split(folder)
     if name == "_" and os.path.isfile(os.path.join(folder, "h")):
         return above, True
@@ -173,8 +281,9 @@ def _folder(git: Git) -> tuple[str, bool]:
 def _script(name: str, command: Sequence[str], *, is_husky: bool) -> bytes:
     import shlex  # slow to import, and running a hook does without
 
-    body = _WITH_INPUT if name == POST_REWRITE else _WITHOUT_INPUT
-    text = (_SCRIPT + body).format(
+    function, print_, body = _BODIES[name]
+    text = (_SCRIPT + function + body).format(
+        print=print_,
         marker=MARKER,
         command=shlex.join(command),
         hook=name,
@@ -189,7 +298,7 @@ def _script(name: str, command: Sequence[str], *, is_husky: bool) -> bytes:
 def run_hook(
     trajectories: Trajectories, hook: str, arguments: Sequence[str], folder: str, stdin: str
 ) -> bool:
-    """Run a hook; return whether anything was recorded or written.
+    """Run a hook; return whether anything was noted or written.
 
     Args:
         trajectories: the trajectories of the repository.
@@ -201,21 +310,15 @@ def run_hook(
     Raises:
         TraceError: it failed, for example because there is no current trajectory.
     """
-    if hook == POST_REWRITE:
-        lines = (line.split() for line in stdin.splitlines())
-        pairs = [(words[0], words[1]) for words in lines if len(words) > 1]
-        return bool(trajectories.code.follow_rewrite(pairs, folder=folder))
-    if hook not in (POST_COMMIT, MESSAGE):
+    if hook not in (POST_COMMIT, POST_REWRITE, MESSAGE):
         return False
-    id_, git = trajectories.find().id, Git(folder, seconds=HOOK_SECONDS)
-    if git.work_tree().is_rebasing:
-        return False  # a rebase may rewrite the commits of other trajectories
-    if hook == POST_COMMIT:
-        return trajectories.code.link_later(folder=git, trajectory=id_)
+    git = Git(folder, seconds=HOOK_SECONDS)
+    if hook != MESSAGE:
+        return trajectories.code.note(hook_log.seen_by(git, hook, arguments, stdin))
     file, *source = arguments
     if not source:
         return False  # an editor opens; an empty message must stay empty, to cancel the commit
-    trailer = f"{TRAILER}: {id_}"
+    trailer = f"{TRAILER}: {trajectories.find().id}"
     words = ("--in-place", "--if-exists", "doNothing", "--trailer", trailer)
     git.ask("interpret-trailers", *words, "--", file)
     return True

@@ -6,18 +6,16 @@ text in the note stays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trace_store import errors
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.objects.address import Address
 from trace_store.trajectories import events as ev
-from trace_store.trajectories.code import decisions_between, moment
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_store.trajectories.events import Event
-    from trace_store.trajectories.git import Git
-    from trace_store.trajectories.reading import Trajectory
+from trace_store.trajectories.claims import claims, linked_changes
+from trace_store.trajectories.events import Event
+from trace_store.trajectories.git import Git
+from trace_store.trajectories.reading import Trajectory
 
 NOTES_REF = "refs/notes/trajectories"
 _BEGIN, _END = "<!-- trajectory {id} -->", "<!-- end of trajectory {id} -->"
@@ -45,17 +43,21 @@ def write_notes(git: Git, trajectory: Trajectory, *, remove: bool = False) -> No
     """
     written: list[str] = []
     missing: list[str] = []
-    moments: dict[str, set[int]] = {}
-    for link in trajectory.of_type(ev.LINKED):
-        made = link.data.get("made", link.time)
-        moments.setdefault(link.commit, set()).add(moment(link.time, made))
-    moments.pop("", None)
-    for commit, times in moments.items():
+    changes = linked_changes(trajectory)
+    claimed = claims(trajectory, changes)
+    decisions: dict[str, dict[Address, Event]] = {
+        link.commit: {} for link in trajectory.of_type(ev.LINKED) if link.commit
+    }
+    for change in changes:
+        if change.link is not None and change.link.commit:
+            known = decisions[change.link.commit]
+            known.update((event.id, event) for event in claimed.get(change.key, ()))
+    for commit, found in decisions.items():
         if not git.resolve(commit):
             missing.append(commit)
             continue
         before = git.try_to_ask("notes", f"--ref={NOTES_REF}", "show", commit)
-        section = "" if remove else _section(trajectory, times)
+        section = "" if remove else _section(trajectory, list(found.values()))
         after = _with_section(before, trajectory.id, section)
         if after.strip() == before.strip():
             continue
@@ -83,9 +85,9 @@ def _with_section(note: str, id: str, section: str) -> str:
     return "\n\n".join(piece for piece in pieces if piece) + "\n"
 
 
-def _section(trajectory: Trajectory, times: set[int]) -> str:
+def _section(trajectory: Trajectory, decisions: Sequence[Event]) -> str:
     lines = [f"**{_line(trajectory.state.title)}** (`{trajectory.id}`)", ""]
-    for event in decisions_between(trajectory, times):
+    for event in sorted(decisions, key=lambda event: event.time):
         lines += _decision(event)
     return "\n".join(lines).rstrip("\n")
 

@@ -6,30 +6,26 @@ Nothing is recorded until a person accepts it. A local file keeps the last list,
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from trace_store import errors
+from trace_store.base.frozen import fields, value
+from trace_store.base.oid import ObjectId
+from trace_store.context.compiled import CompiledMessage
 from trace_store.context.compiler import ContextCompiler
-from trace_store.files import read_file, replace_file
-from trace_store.frozen import fields, value
-from trace_store.llm.contract import Dialogue
+from trace_store.context.wording import decisions_in
+from trace_store.disk.files import read_file, replace_file
+from trace_store.llm.contract import Dialogue, Model
 from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
-from trace_store.revision import resolve_commit
+from trace_store.records import record
+from trace_store.store.revision import resolve_commit
+from trace_store.store.store import Store
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.event_search import recorded_sources
 from trace_store.trajectories.events import NewEvent, event_data
 from trace_store.trajectories.retrospective import newest
-from trace_store.trajectories.wording import decisions_in
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
-    from trace_store.context.compiled import CompiledMessage
-    from trace_store.llm.contract import Model
-    from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
 
 _MESSAGE_CHARACTERS = 2_000
 _QUOTED_CHARACTERS = 120_000
@@ -64,11 +60,6 @@ class Proposal:
     chosen: str
     reasoning: str
     alternatives: tuple[str, ...]
-
-    def as_map(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        plain = {name: getattr(self, name) for name in fields(self)}
-        return {**plain, "address": self.address.hex, "alternatives": list(self.alternatives)}
 
 
 def propose(store: Store, tip: ObjectId, model: Model | None = None) -> list[Proposal]:
@@ -199,7 +190,7 @@ def _read_answer(given: Any, messages: Sequence[CompiledMessage]) -> Proposal:
 
 
 def _save(store: Store, proposals: Sequence[Proposal]) -> None:
-    data = json.dumps([each.as_map() for each in proposals], ensure_ascii=False).encode()
+    data = json.dumps([record(each) for each in proposals], ensure_ascii=False).encode()
     store.disk.make_directory(store.layout.cache_dir)
     path, scratch = store.layout.proposed_file, store.layout.tmp_dir
     replace_file(store.disk, path, data, durable=False, scratch=scratch, private=True)

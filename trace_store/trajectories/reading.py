@@ -9,15 +9,18 @@ messages of a chapter are in the commits between the tips linked before it and t
 
 from __future__ import annotations
 
-from trace_store import context, errors, graph, refs
-from trace_store.frozen import replace, value
-from trace_store.ident import Randomness, is_count
+from itertools import islice
+
+from trace_store import context, disk, errors, trajectories
+from trace_store.base.frozen import replace, value
+from trace_store.base.ident import Randomness, is_count
+from trace_store.base.oid import MINIMUM_PREFIX, ObjectId, is_full_id
+from trace_store.commit_table import graph
+from trace_store.contracts.ref_names import TRAJECTORIES, check_text, is_ref_name
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import load_message
 from trace_store.objects.parts import Data, Reasoning
-from trace_store.oid import MINIMUM_PREFIX, ObjectId
-from trace_store.ref_names import TRAJECTORIES, check_text, is_ref_name
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import SESSION, Event
 from trace_store.trajectories.state import ABANDONED, ACTIVE, META, State
@@ -28,9 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from trace_store.base.ident import Time
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
+    from trace_store.trajectories.trajectory_index import TrajectoryIndex
 
 WIDTH = 120
 """Maximum number of characters in the line of a message."""
@@ -53,10 +58,12 @@ class Chapter:
         tips: the tips of these branches during it, and at its end.
     """
 
+    JSON = "-before -tips"
+
     title: str
     agent: str
-    started: int
-    ended: int | None
+    started: Time
+    ended: Time | None
     events: tuple[Event, ...]
     before: tuple[ObjectId, ...] = ()
     tips: tuple[ObjectId, ...] = ()
@@ -75,6 +82,8 @@ class Trajectory:
         events: all of its events in order, amended ones in their latest version.
     """
 
+    JSON = "*state -events ended reason? retrospective links files"
+
     state: State
     events: tuple[Event, ...]
 
@@ -85,25 +94,40 @@ class Trajectory:
 
     @property
     def chapters(self) -> list[Chapter]:
-        """Its chapters; the first has no title if it holds the events before the first chapter."""
-        starts = [number for number, event in enumerate(self.events) if event.type == ev.CHAPTER]
-        first = starts[0] if starts else len(self.events)
-        if any(map(_is_in_chapter, self.events[:first])):
-            starts.insert(0, 0)
-        ends = [*starts[1:], len(self.events)]
-        return [self._chapter(start, end) for start, end in zip(starts, ends, strict=False)]
+        """Its chapters; the first has no title if it holds the events before the first chapter.
 
-    def _chapter(self, start: int, end: int) -> Chapter:
-        """Return the chapter from the event at `start` up to the one at `end`."""
-        first, is_last = self.events[start], end == len(self.events)
+        A chapter belongs to its agent: an event of another agent with a chapter of its own is in that one.
+        """
+        parts: list[list[Event]] = [[]]
+        starts: list[int] = [0]
+        part_of: dict[str, int] = {}
+        ends: dict[int, Event] = {}
+        for number, event in enumerate(self.events):
+            is_own = event.agent in part_of and not event.data.get(ev.IN_LAST)
+            place = part_of[event.agent] if is_own else len(parts) - 1
+            if event.type == ev.CHAPTER:
+                ends[place] = event
+                part_of[event.agent] = place = len(parts)
+                parts.append([])
+                starts.append(number)
+            parts[place].append(event)
+        first = 0 if any(map(_is_in_chapter, parts[0])) else 1
+        return [
+            self._chapter(starts[place], parts[place], ends.get(place))
+            for place in range(first, len(parts))
+        ]
+
+    def _chapter(self, start: int, events: Sequence[Event], end: Event | None) -> Chapter:
+        """Return the chapter with some events, the first of which has the number `start`."""
+        first = self.events[start]
         return Chapter(
             str(first.data.get("title", "")) if first.type == ev.CHAPTER else "",
             first.agent,
             first.time,
-            self.ended if is_last else self.events[end].time,
-            tuple(filter(_is_in_chapter, self.events[start:end])),
+            self.ended if end is None else end.time,
+            tuple(filter(_is_in_chapter, events)),
             _sessions(self.events[: start + 1]),
-            _sessions(self.events[start + 1 : end + 1]),
+            _sessions([*events[1:], *([] if end is None else [end])]),
         )
 
     @property
@@ -130,7 +154,7 @@ class Trajectory:
         return sorted({str(path) for link in links for path in link.data.get("files", ())})
 
     @property
-    def ended(self) -> int | None:
+    def ended(self) -> Time | None:
         """When it was completed or abandoned, in milliseconds since the epoch; None while it is active."""
         if self.state.is_active:
             return None
@@ -192,17 +216,33 @@ class Filter:
         )
 
 
-def list_trajectories(store: Store, wanted: Filter | None = None) -> list[State]:
-    """Return the trajectories that meet the conditions, the most recently updated first.
+def list_trajectories(
+    store: Store, wanted: Filter | None = None, limit: int | None = None
+) -> list[State]:
+    """Return the trajectories that meet the conditions, the most recently updated first, at most `limit`.
 
-    Each trajectory costs one read, however many events it has.
+    Each trajectory costs one read, however many events it has. Where there are many, an index has their states.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: an object is missing or damaged.
     """
+    if (index := many(store)) is not None:
+        try:
+            states = index.states("" if wanted is None else wanted.status)
+            fit = (state for state in states if wanted is None or wanted.matches(state))
+            return list(islice(fit, limit))
+        finally:
+            index.close()
     found = (state_of(store, tips) for _, tips in store.refs.iterate_tips(TRAJECTORIES))
     kept = [state for state in found if wanted is None or wanted.matches(state)]
-    return sorted(kept, key=lambda state: (-state.updated, state.id))
+    return sorted(kept, key=lambda state: (-state.updated, state.id))[:limit]
+
+
+def many(store: Store) -> TrajectoryIndex | None:
+    """Return the index of the trajectories, if a repository has many refs; else None."""
+    if not (store.local and store.refs.status().table):
+        return None
+    return trajectories.trajectory_index.open_index(store, state_of, links_of)
 
 
 def state_of(store: Store, tips: Sequence[ObjectId]) -> State:
@@ -222,6 +262,7 @@ def state_of(store: Store, tips: Sequence[ObjectId]) -> State:
         tags=state.tags,
         branch=state.branch,
         git_branch=state.git_branch,
+        worktree=state.worktree,
     )
     for event in _events(store, tips):
         try:
@@ -235,41 +276,66 @@ def state_of(store: Store, tips: Sequence[ObjectId]) -> State:
 
 
 def find_state(store: Store, name: str) -> State:
-    """Return the state of a trajectory, given its id or a unique prefix of it.
+    """Return the state of a trajectory, given its id, a unique prefix of it, or the id of its task.
 
     Raises:
         InvalidInputError: it cannot be an id.
         RefNotFoundError: there is none.
-        AmbiguousRevisionError: several ids have this prefix.
+        AmbiguousRevisionError: several ids have this prefix, or several trajectories this task.
         As `list_trajectories`.
     """
-    tips = store.refs.tips(trajectory_ref(name))
+    check_text(name)
+    is_name = "/" not in name.removeprefix(TRAJECTORIES) and is_ref_name(
+        TRAJECTORIES + name.removeprefix(TRAJECTORIES)
+    )
+    tips = store.refs.tips(trajectory_ref(name)) if is_name else ()
     if tips:
         return state_of(store, tips)
     found = [
         (ref, tips)
         for ref, tips in store.refs.iterate_tips(TRAJECTORIES)
-        if name_of(ref).startswith((name, PREFIX + name))
+        if is_name and name_of(ref).startswith((name, PREFIX + name))
     ]
     if len(found) > 1:
         names = [name_of(ref) for ref, _ in found]
         raise errors.AmbiguousRevisionError(
             f"several trajectories begin with {name[:80]!r}: {', '.join(names[:8])}", name=name
         )
-    if not found:
+    if found:
+        return state_of(store, found[0][1])
+    of_task = [state for state in list_trajectories(store) if _has_task(state, name)]
+    of_task = [state for state in of_task if state.is_active] or of_task
+    if len(of_task) > 1:
+        names = [state.id for state in of_task]
+        raise errors.AmbiguousRevisionError(
+            f"several trajectories have the task {name[:80]!r}: {', '.join(names[:8])}", name=name
+        )
+    if not of_task:
+        trajectory_ref(name)  # refuses what is no name
         raise not_found(name)
-    return state_of(store, found[0][1])
+    return of_task[0]
 
 
-def choose(store: Store, named: str = "", branch: str = "", *, ended: bool = False) -> State:
+def _has_task(state: State, name: str) -> bool:
+    """Return True if a trajectory has the task with an id, in any of its forms, or an address."""
+    if state.task is None or not name:
+        return False
+    ids = {each.lower().removeprefix("gh-").removeprefix("#") for each in (state.task.id, name)}
+    return (bool(state.task.id) and len(ids) == 1) or name == state.task.url
+
+
+def choose(
+    store: Store, named: str = "", branch: str = "", *, agent: str = "", ended: bool = False
+) -> State:
     """Return the current trajectory, or the named one.
 
-    The current one is the active one of a branch, of HEAD's branch, of git's branch, or else the only active one.
+    Of the active ones, it is that of the agent, of git's work tree, of a branch, of HEAD's branch, or of git's branch.
 
     Args:
         store: the repository's store.
-        named: its id or the beginning of it; "" for none.
+        named: its id or the beginning of it, or the id of its task; "" for none.
         branch: the full name of a branch that is tried before HEAD's; "" for none.
+        agent: the agent's name; "" for none.
         ended: if none is active, return the one with the newest event.
 
     Raises:
@@ -279,15 +345,17 @@ def choose(store: Store, named: str = "", branch: str = "", *, ended: bool = Fal
     if named:
         return find_state(store, named)
     active = list_trajectories(store, Filter(status=ACTIVE))
-    head, here = store.refs.head().ref, git_branch(store) if len(active) > 1 else ""
-    for of_branch in (
-        [state for state in active if branch and state.branch == branch],
-        [state for state in active if head and state.branch == head],
-        [state for state in active if here and state.git_branch == here],
-        active,
-    ):
-        if len(of_branch) == 1:
-            return of_branch[0]
+    found = active
+    if len(active) > 1:
+        found = [state for state in active if branch and state.branch == branch] or narrowed(
+            active,
+            agent=agent,
+            worktree=worktree_of(store, store.folder),
+            branch=store.refs.head().ref or "",
+            git_branch=git_branch(store),
+        )
+    if len(found) == 1:
+        return found[0]
     if not active:
         last = list_trajectories(store)[:1] if ended else ()
         if last:
@@ -301,12 +369,50 @@ def choose(store: Store, named: str = "", branch: str = "", *, ended: bool = Fal
     )
 
 
+def narrowed(
+    states: list[State], *, agent: str, worktree: str, branch: str, git_branch: str
+) -> list[State]:
+    """Return those trajectories that fit best: the agent's, else its work tree's, else its branch's."""
+    tests = (
+        [state for state in states if agent and any(each.name == agent for each in state.agents)],
+        [state for state in states if state.worktree == worktree],
+        [state for state in states if branch and state.branch == branch],
+        [state for state in states if git_branch and state.git_branch == git_branch],
+    )
+    for kept in tests:
+        both = [state for state in states if state in kept]
+        states = both or states
+    return states
+
+
 def git_branch(store: Store) -> str:
     """Return the branch that git has checked out around a repository; "" if there is none."""
     try:
-        return refs.summary.git_branch(store.disk, store.layout.root)
+        return disk.git.git_branch(store.disk, store.layout.root, store.folder)
     except errors.StorageError:
         return ""
+
+
+def newest_stash(store: Store) -> str:
+    """Return the id of git's newest stash around a repository; "" if there is none."""
+    try:
+        return disk.git.newest_stash(store.disk, store.folder)
+    except errors.StorageError:
+        return ""
+
+
+def worktree_of(store: Store, folder: str) -> str:
+    """Return the name of git's linked work tree around a folder; "" in the main one, or without git."""
+    try:
+        return disk.git.worktree(store.disk, folder)
+    except errors.StorageError:
+        return ""
+
+
+def links_of(store: Store, id: str) -> list[Event]:
+    """Return the links of a trajectory, without those that wait to be recorded; raises as `list_trajectories`."""
+    events = _amended(_events(store, store.refs.tips(trajectory_ref(id))))
+    return [event for event in events if event.type == ev.LINKED]
 
 
 def read_trajectory(store: Store, name: str) -> Trajectory:
@@ -358,7 +464,7 @@ def _events(store: Store, tips: Sequence[ObjectId]) -> Iterator[Event]:
 def events_of(store: Store, oid: ObjectId, commit: Commit) -> Iterator[Event]:
     """Yield the events that a commit recorded, without amendments."""
     links = dict(commit.links)
-    session = links.get(SESSION)
+    session = _session(links.get(SESSION))
     for address, stored in ops.added_messages(commit, oid):
         for part in load_message(stored, store.objects.read).parts:
             data = _value(part) if isinstance(part, Data) else {}
@@ -371,8 +477,15 @@ def events_of(store: Store, oid: ObjectId, commit: Commit) -> Iterator[Event]:
                 str(data.get("type", ev.NOTE)),
                 str(data.get("content", "")),
                 data,
-                session if isinstance(session, ObjectId) else None,
+                session,
             )
+
+
+def _session(target: object) -> ObjectId | None:
+    """Return the tip of a session that an event mentions: text, since it may be missing."""
+    if isinstance(target, ObjectId):
+        return target
+    return ObjectId.parse(target) if isinstance(target, str) and is_full_id(target) else None
 
 
 def _value(part: Data) -> Mapping[str, Any]:
@@ -437,7 +550,7 @@ class SessionMessage:
     """
 
     address: Address
-    time: int
+    time: Time
     agent: str
     line: str
     thinking: str

@@ -7,19 +7,20 @@ of another clone, the ref has two tips, and the next event has both as parents.
 
 from __future__ import annotations
 
-from trace_store import errors, history
-from trace_store.contracts import RefEdit, Transaction
-from trace_store.frozen import value
-from trace_store.ident import check_author
+from contextlib import suppress
+
+from trace_store import errors, history, trajectories
+from trace_store.base.frozen import value
+from trace_store.base.ident import check_author
+from trace_store.base.oid import ObjectId
+from trace_store.contracts import RefEdit
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
-from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import store_message
 from trace_store.objects.parts import Data
-from trace_store.oid import ObjectId, hash_object
 from trace_store.trajectories import events as ev
-from trace_store.trajectories import waiting
+from trace_store.trajectories import hook_log, waiting
 from trace_store.trajectories.events import (
     SCHEMA,
     SESSION,
@@ -35,6 +36,7 @@ from trace_store.trajectories.reading import (
     not_found,
     state_of,
     trajectory_ref,
+    worktree_of,
 )
 from trace_store.trajectories.state import META, State
 
@@ -43,9 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from trace_store.contracts import RefReader
-    from trace_store.secrets.guard import Guard
-    from trace_store.store.handle import Store
+    from trace_store.contracts.protocols import RefReader
+    from trace_store.writer import Change, Writer
 
 
 @value
@@ -55,18 +56,26 @@ class Recorded:
     Attributes:
         event: the event.
         state: the state of its trajectory after the event.
+        changed: whether it was recorded; False if it would have changed nothing.
     """
+
+    JSON = "trajectory=state.id status=state.status changed *event"
 
     event: Event
     state: State
+    changed: bool = True
 
 
 class Recorder:
-    """Records events in the trajectories of one store."""
+    """Records events in the trajectories of one repository.
 
-    def __init__(self, store: Store, guard: Guard | None = None) -> None:
-        self._store = store
-        self._guard = guard
+    Attributes:
+        writer: writes them; events link the tip of its branch.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self._store = writer.store
 
     def start(
         self, facts: Mapping[str, Any], agent: str, *, id: str = "", time: int | None = None
@@ -84,7 +93,11 @@ class Recorder:
             AlreadyExistsError: the id is in use.
         """
         head = self._store.refs.head()
-        places = {"branch": head.ref or "", "git_branch": git_branch(self._store)}
+        places = {
+            "branch": head.ref or "",
+            "git_branch": git_branch(self._store),
+            "worktree": worktree_of(self._store, self._store.folder),
+        }
         data = event_data(ev.STARTED, "", {**facts, **places})
         if not data.get("title"):
             raise errors.InvalidInputError("a trajectory needs a title", argument="title")
@@ -93,7 +106,7 @@ class Recorder:
 
     def screened(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the data of an event as it would be stored, with secrets redacted; raises as `record`."""
-        return _Draft(self._guard, NewEvent(data, ev.STARTED)).data
+        return _Draft(self.writer.begin(), NewEvent(data, ev.STARTED)).data
 
     def record(
         self,
@@ -116,12 +129,19 @@ class Recorder:
             StateError: an event is not allowed, because the trajectory has ended, or is still active.
             RefNotFoundError: there is no such trajectory.
             AlreadyExistsError: `is_new` is given, but the trajectory exists.
-            SecretFoundError: an event holds a secret, and the guard refuses secrets.
+            SecretFoundError: an event holds a secret, and the repository refuses secrets.
             RefChangedError: `replaces` are not the tips any more.
         """
-        if not (is_new or replaces):
+        if is_new:
+            self.settle()  # commits from before it are not its own
+        elif not replaces:
             self.record_waiting(id)
         return self._record(id, new, is_new=is_new, replaces=replaces)
+
+    def settle(self) -> None:
+        """Link the commits that git's hooks noted."""
+        if hook_log.has_lines(self._store):
+            trajectories.settle.settle(self._store, self.writer.author)
 
     def record_waiting(self, id: str) -> None:
         """Record the events that wait for the next one; if one holds a secret that is refused, they go on waiting."""
@@ -129,10 +149,18 @@ class Recorder:
         def record(events: Sequence[NewEvent]) -> list[str]:
             return [each.event.id.hex for each in self._record(id, events)]
 
+        self.settle()
         try:
             waiting.take(self._store, id, record)
         except errors.SecretFoundError:
             return
+
+    def record_all_waiting(self) -> None:
+        """Record the events that wait in all trajectories."""
+        self.settle()
+        for id in sorted(waiting.trajectories_with_events(self._store)):
+            with suppress(errors.RefNotFoundError):  # it was moved to the trash
+                self.record_waiting(id)
 
     def _record(
         self,
@@ -143,11 +171,12 @@ class Recorder:
         replaces: tuple[ObjectId, ...] = (),
     ) -> list[Recorded]:
         store, ref = self._store, trajectory_ref(id)
-        drafts = [_Draft(self._guard, each) for each in new]
-        said = f"trajectory: {drafts[-1].subject}" if drafts else ""
+        change = self.writer.begin()
+        drafts = [_Draft(change, each) for each in new]
+        reason = f"trajectory: {drafts[-1].subject}" if drafts else ""
         made: list[Recorded] = []
 
-        def build(refs: RefReader) -> Transaction:
+        def edits(refs: RefReader) -> list[RefEdit]:
             made.clear()
             parents = tips = refs.tips(ref)
             if is_new and tips:
@@ -161,32 +190,33 @@ class Recorder:
                 parents = ()
             elif tips:
                 state = state_of(store, tips)
-            objects: list[tuple[ObjectId, bytes]] = []
             for draft in drafts:
-                oid, state = draft.commit(parents, state, store.clock.now(), objects)
+                oid, state = draft.commit(parents, state, store.clock.now())
                 made.append(Recorded(draft.event(oid), state))
                 parents = (oid,)
-            edits = [RefEdit(ref, parents[0], tips[0] if tips else None)] if drafts else []
+            moves = [RefEdit(ref, parents[0], tips[0] if tips else None)] if drafts else []
             if replaces:
-                edits += [history.trash.keep_in_trash(ref, tip) for tip in tips]
-            return Transaction(objects, edits, said)
+                moves += [history.trash_refs.keep_in_trash(ref, tip) for tip in tips]
+            return moves
 
-        store.transact(build, author=drafts[-1].new.agent if drafts else "")
+        change.write(edits, reason)
         return made
 
 
 class _Draft:
     """An event whose content is encoded, ready to be committed on any tip."""
 
-    def __init__(self, guard: Guard | None, new: NewEvent) -> None:
+    def __init__(self, change: Change, new: NewEvent) -> None:
         self.new = new
-        gathering = ObjectCollector() if guard is None else guard.gathering()
+        self._change = change
+        before = sum(change.secrets.values())
         text = event_message(new.data).text
-        kept = gathering.text(text)
+        kept = change.text(text)
         self.data = new.data if kept == text else Data(SCHEMA, kept).value
         self._author = check_author(new.agent)
-        self._operation = ops.add([store_message(event_message(self.data), gathering.put)])
-        self._gathering = gathering
+        self._operation = ops.add([store_message(event_message(self.data), change.put)])
+        has_secrets = sum(change.secrets.values()) > before
+        self._facts = change.gathering.facts if has_secrets else {}
         self._time = 0
 
     @property
@@ -198,28 +228,22 @@ class _Draft:
         return f"{data['type']}: {' '.join(said.split())[:100]}" if said else str(data["type"])
 
     def commit(
-        self,
-        parents: tuple[ObjectId, ...],
-        state: State,
-        now: int,
-        objects: list[tuple[ObjectId, bytes]],
+        self, parents: tuple[ObjectId, ...], state: State, now: int
     ) -> tuple[ObjectId, State]:
-        """Add the objects of the event's commit; return its id and the state after it."""
+        """Add the event's commit to the change; return its id and the state after it."""
         self._time = now if self.new.time is None else self.new.time
         state = state.after(self.data, self._author, self._time)
         session = self.new.session
-        data = Commit(
+        commit = Commit(
             parents,
             self._author,
             self._time,
             [self._operation],
             self.subject,
-            {**self._gathering.facts, META: state.as_map()},
-            () if session is None else [(SESSION, session)],
-        ).encode()
-        oid = hash_object(data)
-        objects += [*self._gathering.objects, (oid, data)]
-        return oid, state
+            {**self._facts, META: state.as_map()},
+            () if session is None else [(SESSION, session.hex())],
+        )
+        return self._change.add(commit), state
 
     def event(self, oid: ObjectId) -> Event:
         """Return the recorded event."""

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from trace_store import errors
-from trace_store.llm.contract import Dialogue
+from trace_store.llm.contract import Dialogue, Model
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import event_data
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from trace_store.llm.contract import Model
-    from trace_store.trajectories.reading import SessionMessage, Trajectory
+from trace_store.trajectories.reading import SessionMessage, Trajectory
 
 TEXTS = ("summary", "approach")
 LISTS = ("challenges", "learnings", "suggestions")
 FIELDS = (*TEXTS, *LISTS, "confidence")
+DECISIONS = "decisions"
+"""The field with decisions that were not recorded when they were made."""
 _QUOTED_CHARACTERS = 60_000
 _ANSWER_TOKENS = 2_048
 _SYSTEM = """\
@@ -43,16 +40,61 @@ def read_retrospective(given: object) -> dict[str, Any]:
         raise errors.InvalidInputError(
             f"a retrospective is a JSON object, not {type(given).__name__}", argument="summary"
         )
-    unknown = [str(name)[:40] for name in given if name not in FIELDS]
+    unknown = [str(name)[:40] for name in given if name not in (*FIELDS, DECISIONS)]
     if unknown:
         raise errors.InvalidInputError(
             f"a retrospective has no {unknown[0]!r}: its fields are {', '.join(FIELDS)}",
             argument=unknown[0],
         )
-    data = event_data(ev.RETROSPECTIVE, more=given)
+    data = event_data(
+        ev.RETROSPECTIVE, more={name: given[name] for name in given if name in FIELDS}
+    )
     if not data.get("summary"):
         raise errors.InvalidInputError("a retrospective needs a summary", argument="summary")
-    return {name: data[name] for name in FIELDS if name in data}
+    fields = {name: data[name] for name in FIELDS if name in data}
+    if decisions := read_decisions(given.get(DECISIONS, ())):
+        fields[DECISIONS] = decisions
+    return fields
+
+
+def read_decisions(given: object) -> list[dict[str, Any]]:
+    """Return the events of the decisions in a retrospective: objects with `chosen`, `question`, `reasoning` and others.
+
+    Raises:
+        InvalidInputError: it is not a list of objects, or one has no choice, or a field is not valid.
+    """
+    if not isinstance(given, list | tuple):
+        raise errors.InvalidInputError("decisions are a list", argument=DECISIONS)
+    found = []
+    for each in given:
+        if not isinstance(each, dict):
+            raise errors.InvalidInputError("a decision is a JSON object", argument=DECISIONS)
+        fields = {
+            name: each[name]
+            for name in (
+                "question",
+                "reasoning",
+                "alternatives",
+                "confidence",
+                "significance",
+                "tags",
+            )
+            if name in each
+        }
+        names = ("chosen", "content", "decision", "choice")
+        chosen = next((each[name] for name in names if each.get(name)), "")
+        if not chosen:
+            raise errors.InvalidInputError("a decision needs what was chosen", argument=DECISIONS)
+        found.append(event_data(ev.DECISION, chosen, fields))
+    return found
+
+
+def new_decisions(
+    whole: Trajectory, decisions: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return those decisions that a trajectory does not have."""
+    known = {(event.question, event.content) for event in whole.decisions}
+    return [each for each in decisions if (each.get("question", ""), each["content"]) not in known]
 
 
 def draft_retrospective(

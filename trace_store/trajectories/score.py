@@ -6,22 +6,19 @@ Everything that the record lacks takes points off. The score judges the record, 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from trace_store import errors
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
 from trace_store.context.snippet import texts_of
-from trace_store.frozen import value
+from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.parts import Data
+from trace_store.store.store import Store
 from trace_store.trajectories import events as ev
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
-    from trace_store.trajectories.events import Event
-    from trace_store.trajectories.reading import Trajectory
+from trace_store.trajectories.events import Event
+from trace_store.trajectories.reading import Trajectory
 
 BEST = 100
 NO_DECISION, NO_RETROSPECTIVE, NO_COMMIT = "no-decision", "no-retrospective", "no-commit"
@@ -59,10 +56,17 @@ class Lack:
         events: the events that lack it.
     """
 
+    JSON = "events=addresses"
+
     kind: str
     points: int
     text: str
     events: tuple[Event, ...] = ()
+
+    @property
+    def addresses(self) -> list[Address]:
+        """The addresses of the events."""
+        return [event.id for event in self.events]
 
 
 @value
@@ -74,6 +78,8 @@ class Score:
         points: 0 to 100.
         lacks: what is lacking, in a fixed order.
     """
+
+    JSON = "trajectory=trajectory.id"
 
     trajectory: Trajectory
     points: int

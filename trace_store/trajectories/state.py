@@ -7,7 +7,7 @@ A list shows the state, and the state decides which events are allowed. Each eve
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.frozen import fields, replace, value
+from trace_store.base.frozen import fields, replace, value
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import Task
 
@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+    from trace_store.base.ident import Time
 
 ACTIVE, COMPLETED, ABANDONED = "active", "completed", "abandoned"
 META = "trajectory"
@@ -37,8 +39,8 @@ class Agent:
 
     name: str
     role: str
-    joined: int
-    left: int
+    joined: Time
+    left: Time
 
 
 @value
@@ -55,11 +57,14 @@ class State:
         started, updated: the times of the first and the last event, in milliseconds since the epoch.
         branch: the full name of the branch on which it was started, or "".
         git_branch: the branch of git on which it was started, or "".
+        worktree: the name of git's linked work tree in which it was started, or "".
         agents: who took part, by the time of joining.
         chapter: the title of the current chapter, or "".
         counts: the number of events of each type.
         confidence: the confidence of the retrospective; None if there is none.
     """
+
+    JSON = "task=task.as_map branch? chapter? counts=counts_by_type -git_branch -worktree"
 
     id: str
     title: str = ""
@@ -68,14 +73,20 @@ class State:
     project: str = ""
     tags: tuple[str, ...] = ()
     status: str = ACTIVE
-    started: int = 0
-    updated: int = 0
+    started: Time = 0
+    updated: Time = 0
     branch: str = ""
     git_branch: str = ""
+    worktree: str = ""
     agents: tuple[Agent, ...] = ()
     chapter: str = ""
     counts: tuple[tuple[str, int], ...] = ()
     confidence: float | None = None
+
+    @property
+    def counts_by_type(self) -> dict[str, int]:
+        """Number of events by type."""
+        return dict(self.counts)
 
     def count(self, *types: str) -> int:
         """Return the number of events of some types, or of all."""
@@ -109,7 +120,7 @@ class State:
         if type_ == ev.RETROSPECTIVE:
             return replace(state, confidence=data.get("confidence", self.confidence))
         if type_ == ev.STARTED:
-            places = {name: data.get(name, "") for name in ("branch", "git_branch")}
+            places = {name: data.get(name, "") for name in ("branch", "git_branch", "worktree")}
             return replace(state._with_facts(data), **places)
         if type_ == ev.AMENDED and "event" not in data:
             return state._with_facts(data["changes"])
@@ -138,6 +149,10 @@ class State:
         if "task" in changes:
             changes["task"] = Task.read(changes["task"])
         return replace(self, **changes)
+
+    def has_facts(self, facts: Mapping[str, Any]) -> bool:
+        """Return True if an amendment by these facts would change none."""
+        return self._with_facts(facts) == self
 
     def _agents_after(self, name: str, role: str, time: int) -> tuple[Agent, ...]:
         others = tuple(each for each in self.agents if each.name != name)

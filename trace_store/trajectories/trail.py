@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from trace_store import errors
+from trace_store.base.frozen import value
+from trace_store.base.ident import check_author, format_time
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.exporters.contract import Loss, Losses
-from trace_store.frozen import value
-from trace_store.ident import check_author, format_time
 from trace_store.importers.convert import time_of
 from trace_store.objects.address import Address
-from trace_store.oid import ObjectId, hash_object
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import Event, NewEvent, event_data
-from trace_store.trajectories.reading import PREFIX, Trajectory, trajectory_ref
+from trace_store.trajectories.reading import PREFIX, Chapter, Trajectory, trajectory_ref
 from trace_store.trajectories.state import ABANDONED, ACTIVE, COMPLETED, State
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
-    from trace_store.trajectories.reading import Chapter
 
 LEFTOVER = "trail"
 """The field of an event with the details that its other fields lose; see `leftover`."""
@@ -379,6 +374,8 @@ class _Reader:
         data["confidence"] = _confidence(event.get("confidence"))
         if isinstance(raw, dict):
             author = _agent(raw.get("agent"))
+            if author and author != agent:
+                data[ev.IN_LAST] = True
             agent = author or agent
             raw = _without(raw, {"agent"}) if author else raw
             if type_ == ev.DECISION and _text(raw, "chosen").strip():

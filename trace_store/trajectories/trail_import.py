@@ -7,28 +7,22 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from trace_store import errors
-from trace_store.files import Disk, read_file
-from trace_store.frozen import value
-from trace_store.importers.formats.trail import FOLDERS
+from trace_store.base.frozen import value
+from trace_store.disk.files import Disk, read_file
+from trace_store.importers.formats.agent_trace import TRAIL_FOLDERS
 from trace_store.importers.input_files import files_in, is_folder
+from trace_store.store.store import Store
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import reading, trail
-from trace_store.trajectories.events import NewEvent
-from trace_store.trajectories.reading import trajectory_ref
+from trace_store.trajectories.events import Event, NewEvent
+from trace_store.trajectories.reading import Trajectory, trajectory_ref
+from trace_store.trajectories.recording import Recorder
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
-
-    from trace_store.store.handle import Store
-    from trace_store.trajectories.events import Event
-    from trace_store.trajectories.reading import Trajectory
-    from trace_store.trajectories.recording import Recorder
-
-    Path = str | os.PathLike[str]
+Path = str | os.PathLike[str]
 
 NEW, CONTINUED, UNCHANGED = "new", "continued", "unchanged"
 SKIPPED, DAMAGED, REFUSED = "skipped", "damaged", "refused"
@@ -55,6 +49,8 @@ class ImportedFile:
         error: why it was not imported; None if it was.
     """
 
+    JSON = "trajectory?"
+
     path: str
     outcome: str
     trajectory: str = ""
@@ -70,6 +66,8 @@ class TrailImport:
     Attributes:
         files: the outcome of each file.
     """
+
+    JSON = "events"
 
     files: tuple[ImportedFile, ...]
 
@@ -105,7 +103,7 @@ def import_files(
 
 def trail_folders(folder: str) -> list[str]:
     """Return the folders of a project in which trail keeps its files."""
-    return [place for name in FOLDERS if is_folder(place := os.path.join(folder, name))]
+    return [place for name in TRAIL_FOLDERS if is_folder(place := os.path.join(folder, name))]
 
 
 def _files(path: str, disk: Disk) -> list[str]:

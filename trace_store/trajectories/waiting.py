@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.files import APPEND, PRIVATE, read_file
+from trace_store.base.oid import ObjectId, hash_object
+from trace_store.disk.files import APPEND, PRIVATE, read_file
 from trace_store.objects.address import Address
-from trace_store.oid import ObjectId, hash_object
 from trace_store.trajectories import events as ev
 from trace_store.trajectories.events import Event, NewEvent
 
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 REPLACES = "replaces"
 """The field of an amendment with the linked commit that git replaced: a link that waits has no address yet."""

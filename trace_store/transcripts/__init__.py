@@ -1,6 +1,6 @@
 """Transcripts: imported source files, restorable byte for byte."""
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, digest
 from trace_store.objects.content import ObjectCollector
-from trace_store.oid import ObjectId, digest
 from trace_store.transcripts.segments import NUL, Segment, escape, record_entry
 
 MAXIMUM_RECORDS = 64

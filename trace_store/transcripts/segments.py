@@ -26,11 +26,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from trace_store import errors
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, checked_id, digest
 from trace_store.objects.codec import LIST, decode, encode_ordered, kind_of
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
-from trace_store.oid import ObjectId, checked_id, digest
 from trace_store.transcripts.sources import content_ids, encode_content, source_records
 
 TYPE_CHECKING = False

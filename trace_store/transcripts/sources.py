@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring, encode_basestring_ascii
 
 from trace_store import errors
-from trace_store.frozen import mutable
+from trace_store.base.frozen import mutable
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import bytes_of, read_content, text_of
 from trace_store.objects.message import part_blobs

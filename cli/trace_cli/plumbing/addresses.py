@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from trace_store import errors
-from trace_store.revision import reach, ref_of, resolve, resolve_address
+from trace_store.store.revision import reach, ref_of, resolve, resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
+    from trace_store.base.oid import ObjectId
+    from trace_store.store.store import Store
 
 
 def addressed(store: Store, text: str, short: bool) -> list[str]:
     """Return the lines for one argument; short ids have 12 characters.
 
     Raises:
-        RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `trace_store.revision`.
+        RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `trace_store.store.revision`.
     """
 
     def shown(oid: ObjectId) -> str:

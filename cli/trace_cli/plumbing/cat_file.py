@@ -3,7 +3,7 @@
     -t       the type and a newline
     -s       the size of the content in bytes, decimal, and a newline
     -p       content as it is; any other object as JSON (see `trace write-commit`) and a newline
-    -e       nothing; the exit code is 0 if the object exists and its hash is right
+    -e       nothing; the exit code is 0 if the object exists, its hash is right and its bytes are an object's
     --raw    the canonical bytes; `trace cat-file --raw OID | b3sum` prints OID
 
 The content of a blob excludes its salt. For a `list` of chunks, -p prints the joined content. The content of any other
@@ -13,7 +13,8 @@ object is its canonical bytes.
 the content of blobs is their canonical bytes, too. `--batch-check` writes only the first line. Anything after a full id
 and a space is ignored, so that the output of `trace ls-objects` can be used as input. An unknown name gives `<name> SP
 missing LF`, an ambiguous prefix `<name> SP ambiguous LF`, a corrupt object `<name> SP damaged LF`; the command
-continues. On a terminal, content is escaped, and --raw is refused.
+continues, and ends with 12 if any was corrupt. Corrupt is what `trace fsck` finds unreadable or not canonical; --raw
+still prints its bytes, before it ends with 12. On a terminal, content is escaped, and --raw is refused.
 
 `--batch --json` writes one JSON object per line instead: `id`, `kind`, `size`, and for a blob `text`, or `base64` if it
 is not UTF-8; for any other object `value`, as -p prints it. If there is no object, the line has `name` and `problem`:
@@ -24,20 +25,22 @@ from __future__ import annotations
 
 from trace_cli import plumbing, render
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
-from trace_cli.failures import usage_error
+from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
 from trace_cli.plumbing.support import open_store
 from trace_cli.render.escape import bounded, safe
 from trace_cli.runtime import Invocation
 from trace_store import errors, objects
+from trace_store.base.oid import ObjectId, is_full_id
 from trace_store.objects.codec import BLOB, LIST, decode, kind_of
-from trace_store.oid import ObjectId, is_full_id
+
+DAMAGED = "damaged"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 
 @takes(
@@ -61,7 +64,6 @@ def run(
     raw: bool,
     batch: bool,
     batch_check: bool,
-    as_json: bool,
     revision: str | None,
 ) -> int:
     """Print one object, or each object named on standard input."""
@@ -70,7 +72,7 @@ def run(
         raise usage_error("give one of -t, -s, -p, -e, --raw, --batch and --batch-check")
     if (batch or batch_check) != (revision is None):
         raise usage_error("name an object, or use --batch to read names from standard input")
-    if as_json and (raw or not batch):
+    if invocation.as_json and (raw or not batch):
         raise usage_error("--json requires --batch and excludes --raw")
     if raw and invocation.terminal:
         raise usage_error(
@@ -79,17 +81,18 @@ def run(
         )
     with open_store(invocation) as store:
         if revision is None:
-            if as_json:
+            if invocation.as_json:
                 return _each(invocation, store, _json_writer(invocation))
             return _each(invocation, store, _writer(invocation, content=batch, raw=raw))
         oid = _named(store, revision)
         data = store.objects.read(oid)
+        if raw:
+            invocation.write(data)
+        plumbing.contents.check(data)
         if show_kind:
             invocation.line(safe(kind_of(data)))
         elif show_size:
             invocation.line(str(plumbing.contents.size_of(data)))
-        elif raw:
-            invocation.write(data)
         elif pretty:
             _print(invocation, store, oid, data)
     return 0
@@ -123,17 +126,22 @@ def _is_chunks(value: list[Any]) -> bool:
 def _each(
     invocation: Invocation, store: Store, write: Callable[[str, ObjectId | None, bytes, str], None]
 ) -> int:
-    """Call `write` with each object named on standard input, or with its problem."""
+    """Call `write` with each object named on standard input, or with its problem; return the exit code."""
+    code = EXIT_OK
     for line in invocation.lines():
         name = plumbing.contents.object_name(line.decode("utf-8", "replace").rstrip("\r\n"))
         try:
             oid = _named(store, name)
             data = store.objects.read(oid)
+            plumbing.contents.check(data)
         except errors.TraceError as error:
-            write(name, None, b"", _trouble(error))
+            problem = _trouble(error)
+            write(name, None, b"", problem)
+            if problem == DAMAGED:
+                code = EXIT_DAMAGED
         else:
             write(name, oid, data, "")
-    return 0
+    return code
 
 
 def _writer(
@@ -177,7 +185,7 @@ def _trouble(error: errors.TraceError) -> str:
     if isinstance(error, errors.AmbiguousRevisionError):
         return "ambiguous"
     if isinstance(error, errors.FormatError):
-        return "damaged"
+        return DAMAGED
     if isinstance(error, errors.NotFoundError | errors.UnbornBranchError | ValueError):
         return "missing"
     raise error

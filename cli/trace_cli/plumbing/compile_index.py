@@ -23,8 +23,8 @@ from trace_cli.runtime import Invocation
 from trace_store import errors
 from trace_store.context.compile_index import IndexView
 from trace_store.context.compiler import ContextCompiler
-from trace_store.revision import ref_of
-from trace_store.store.handle import Store
+from trace_store.store.revision import ref_of
+from trace_store.store.store import Store
 
 
 @takes(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from trace_store import objects
-from trace_store.objects.codec import BLOB, blob_content, kind_of
-from trace_store.oid import is_full_id
+from trace_store import objects, odb
+from trace_store.base.oid import is_full_id
+from trace_store.objects.codec import BLOB, blob_content, is_plain_blob, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +18,16 @@ def object_name(line: str) -> str:
     """
     first, space, _ = line.partition(" ")
     return first if space and is_full_id(first) else line
+
+
+def check(data: bytes) -> None:
+    """Check that bytes are an object in canonical form, as `trace fsck` does.
+
+    Raises:
+        CorruptObjectError: they are not.
+    """
+    if not is_plain_blob(data):
+        odb.verify.check_object(data)
 
 
 def size_of(data: bytes) -> int:

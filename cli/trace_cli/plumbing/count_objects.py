@@ -23,7 +23,7 @@ from trace_cli.runtime import Invocation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 KIB = 1024
 

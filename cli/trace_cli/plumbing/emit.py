@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import open_store, seal_if_due
+from trace_cli.plumbing.support import author_of, open_store, seal_if_due
 from trace_cli.runtime import Invocation
 from trace_store import errors
 
@@ -31,8 +31,8 @@ def run(invocation: Invocation, *, json: bool, kind: str, pairs: list[str]) -> i
     """Emit one event, or one for each line of standard input."""
     if json and pairs:
         raise usage_error("--json reads the data from standard input only")
-    author = invocation.environment.author
     with open_store(invocation) as store:
+        author = author_of(invocation, store)
         for data in _parsed(invocation) if json else [_paired(pairs)]:
             store.emit(kind, data, author=author)
         seal_if_due(store)

@@ -21,7 +21,7 @@ from trace_cli.failures import usage_error
 from trace_cli.plumbing.contents import json_line
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
-from trace_store.ident import format_time, parse_moment
+from trace_store.base.ident import format_time, parse_moment
 from trace_store.journal.tail import REF
 
 TYPE_CHECKING = False

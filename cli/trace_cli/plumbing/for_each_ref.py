@@ -20,14 +20,14 @@ from trace_cli.plumbing.support import open_store
 from trace_cli.plumbing.templates import filler
 from trace_cli.runtime import Invocation
 from trace_store import errors
+from trace_store.base.oid import ObjectId
 from trace_store.objects.codec import kind_of
-from trace_store.oid import ObjectId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
     Field = Callable[["_Row"], str]
 

@@ -14,9 +14,9 @@ from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.runtime import Invocation
 from trace_store import errors, objects
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.objects.codec import BLOB, COMMIT, KINDS, TAG, is_canonical, kind_of
 from trace_store.objects.content import write_content
-from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from trace_cli.plumbing.pack_inputs import (
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
 from trace_store import errors, maintenance
-from trace_store.files import Disk, replace_file
-from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
+from trace_store.disk.files import Disk, replace_file
+from trace_store.disk.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.odb.ingest import PackReceiver
 
 

@@ -29,16 +29,16 @@ from trace_cli.plumbing.support import open_store
 from trace_cli.plumbing.templates import filler
 from trace_cli.render.escape import safe
 from trace_cli.runtime import Invocation
+from trace_store.base.oid import ObjectId
 from trace_store.objects.codec import kind_of
 from trace_store.odb.reachable import reachable, reachable_ids
-from trace_store.oid import ObjectId
-from trace_store.revision import all_tips
+from trace_store.store.revision import all_tips
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 DEFAULT = "%(objectname) %(objecttype) %(objectsize)"
 MISSING = "missing"

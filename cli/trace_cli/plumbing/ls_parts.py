@@ -38,14 +38,14 @@ from trace_cli.plumbing.templates import filler
 from trace_cli.render.escape import one_line
 from trace_cli.runtime import Invocation
 from trace_store import errors
+from trace_store.base.oid import ObjectId
 from trace_store.context.tokens.overhead import TokenMemo, content_text
 from trace_store.context.tokens.tokenizer import Tokenizer, get_tokenizer
 from trace_store.objects.codec import BLOB, blob_content, decode, kind_of
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.operations import added_messages
-from trace_store.oid import ObjectId
-from trace_store.revision import all_commits, commits_of, reach_of_several
+from trace_store.store.revision import all_commits, commits_of, reach_of_several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 DEFAULT = "%(address) %(role) %(type) %(objectsize) %(objectname) %(tool:dash)"
 NO_TEXT = ("image", "opaque")
@@ -87,12 +87,11 @@ def run(
     everything: bool,
     stdin: bool,
     template: str | None,
-    as_json: bool,
     zero: bool,
     revisions: list[str],
 ) -> int:
     """Print the entries."""
-    if as_json and template is not None:
+    if invocation.as_json and template is not None:
         raise usage_error("give --json or --format, not both")
     words = [*revisions, *(invocation.input_lines() if stdin else ())]
     end = b"\0" if zero else b"\n"
@@ -100,7 +99,7 @@ def run(
         counter = _TokenCounter(store)
         fields = {**_FIELDS, "tokens": counter.tokens, "objectsize": lambda row: str(row.size())}
         fill = filler(DEFAULT if template is None else template, fields)
-        make = _json(invocation) if as_json else fill
+        make = _json(invocation) if invocation.as_json else fill
         wanted_types, wanted_tools = _names(types), _names(tools)
         try:
             for row in _rows(store, _commits(store, words, everything, stdin)):

@@ -11,7 +11,7 @@ from trace_cli.arguments import Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
-from trace_store.revision import commits_of, resolve_commit
+from trace_store.store.revision import commits_of, resolve_commit
 
 
 @takes(

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 
 from trace_store import errors
-from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
+from trace_store.base.oid import HEX_CHARACTERS, is_full_id
+from trace_store.disk.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.odb.ingest import pack_of, read_packs
 from trace_store.odb.pack import Pack
 from trace_store.odb.verify import PackVerifier
-from trace_store.oid import HEX_CHARACTERS, is_full_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trace_cli.runtime import Invocation
-    from trace_store.files import Disk
+    from trace_store.disk.files import Disk
 
 STANDARD_INPUT = "standard input"
 ADVICE = "copy or send the file again"

@@ -26,6 +26,7 @@ from trace_cli.plumbing.ranges import object_sets
 from trace_cli.plumbing.support import open_store
 from trace_cli.runtime import Invocation
 from trace_store import errors
+from trace_store.base.oid import ObjectId, is_full_id
 from trace_store.odb.pack_writer import (
     DEFAULT_FRAME_BYTES,
     DEFAULT_LEVEL,
@@ -36,14 +37,13 @@ from trace_store.odb.pack_writer import (
     PackFiles,
 )
 from trace_store.odb.reachable import reachable, reachable_ids
-from trace_store.oid import ObjectId, is_full_id
-from trace_store.revision import resolve
+from trace_store.store.revision import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 MAXIMUM_LEVEL = 19
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from trace_store.revision import reach, resolve
+from trace_store.store.revision import reach, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
+    from trace_store.base.oid import ObjectId
+    from trace_store.store.store import Store
 
 __all__ = ["object_sets", "resolve"]
 
@@ -18,7 +18,7 @@ def object_sets(store: Store, text: str) -> tuple[list[ObjectId], list[ObjectId]
     Unlike `reach`, this accepts any object, and does not peel tags.
 
     Raises:
-        RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `trace_store.revision`.
+        RevisionNotFoundError, AmbiguousRevisionError, InvalidInputError: as in `trace_store.store.revision`.
     """
     if text.startswith("^"):
         return [], [resolve(store, text[1:])]

@@ -17,7 +17,7 @@ from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.runtime import Invocation
 from trace_store import store as repository
-from trace_store.oid import is_full_id
+from trace_store.base.oid import is_full_id
 
 SHORT_CHARACTERS = 12
 

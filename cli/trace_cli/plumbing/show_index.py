@@ -20,7 +20,7 @@ from trace_cli.failures import usage_error
 from trace_cli.plumbing.pack_inputs import open_file
 from trace_cli.runtime import Invocation
 from trace_store import errors
-from trace_store.files import Disk
+from trace_store.disk.files import Disk
 from trace_store.odb.index_scan import IndexContent
 from trace_store.odb.ingest import read_exactly
 from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.runtime import Invocation
 from trace_store import errors, maintenance
-from trace_store.ref_names import check_ref_name
+from trace_store.contracts.ref_names import check_ref_name
 from trace_store.store.discovery import find
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 
 def open_store(invocation: Invocation) -> Store:
@@ -16,9 +17,17 @@ def open_store(invocation: Invocation) -> Store:
         RepositoryNotFoundError: there is no repository here.
         UnsupportedFormatError: a newer version of Trace wrote it.
     """
-    return Store.open(
+    store = Store.open(
         find(invocation.folder, invocation.environment, explicit=invocation.directory)
     )
+    store.objects.last_resort = lambda: maintenance.came_back(store, invocation.tell_came_back)
+    return store
+
+
+def author_of(invocation: Invocation, store: Store) -> str:
+    """Return the author for new commits, tags and reflog entries."""
+    environment = invocation.environment
+    return environment.given_author or trace_store.store.author_of(environment, store.layout.root)
 
 
 def seal_if_due(store: Store) -> None:

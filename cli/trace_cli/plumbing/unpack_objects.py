@@ -21,7 +21,7 @@ from trace_store.odb.verify import PackVerifier
     Option("-n", "dry", "Only verify and list"),
     Option("-q", "quiet", "Print nothing"),
 )
-def run(invocation: Invocation, *, dry: bool, quiet: bool) -> int:
+def run(invocation: Invocation, *, dry: bool) -> int:
     """Store the objects, and print their ids."""
     with open_store(invocation) as store:
         for data in packs_on_stdin(invocation):
@@ -29,6 +29,6 @@ def run(invocation: Invocation, *, dry: bool, quiet: bool) -> int:
             for found in PackVerifier(pack_of(data, STANDARD_INPUT)).objects():
                 if not dry:
                     store.objects.write(found.data)
-                if not quiet:
+                if not invocation.quiet:
                     invocation.line(str(found.oid))
     return 0

@@ -17,19 +17,19 @@ from __future__ import annotations
 from trace_cli.arguments import ANY as ANY_NUMBER
 from trace_cli.arguments import Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import full_ref, open_store, seal_if_due
+from trace_cli.plumbing.support import author_of, full_ref, open_store, seal_if_due
 from trace_cli.runtime import Invocation
 from trace_store import errors
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.objects.codec import COMMIT, kind_of
-from trace_store.revision import resolve
+from trace_store.store.revision import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.contracts import RefReader
-    from trace_store.store.handle import Store
+    from trace_store.contracts.protocols import RefReader
+    from trace_store.store.store import Store
 
 ABSENT = "0" * 64
 HEADS = "refs/heads/"
@@ -67,7 +67,8 @@ def run(
                     raise errors.RefNotFoundError(f"there is no ref {edit.name}", ref=edit.name)
             return Transaction((), edits, message or "update-ref") if edits else None
 
-        store.transact(build, author=invocation.environment.author)
+        author = author_of(invocation, store)
+        store.transact(build, author=author)
         seal_if_due(store)
     return 0
 

@@ -27,14 +27,14 @@ from trace_cli.plumbing.support import open_store
 from trace_cli.render.escape import one_line, safe
 from trace_cli.runtime import Invocation
 from trace_store import errors
-from trace_store.files import Disk, read_file
-from trace_store.layout import INDEX_SUFFIX, PACK_SUFFIX
+from trace_store.base.oid import is_full_id
+from trace_store.disk.files import Disk, read_file
+from trace_store.disk.layout import INDEX_SUFFIX, PACK_SUFFIX
 from trace_store.odb.index_scan import IndexContent
 from trace_store.odb.pack import Pack
 from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES
 from trace_store.odb.packs import pack_names
 from trace_store.odb.verify import PackVerifier
-from trace_store.oid import is_full_id
 
 MAXIMUM_LINES = 100
 """How many problems are printed for a pack."""

@@ -3,7 +3,7 @@
 Reads one JSON object from standard input or a file, and prints the id of the commit, 64 hex characters and a newline.
 The input has the form that `trace cat-file -p COMMIT` prints:
 
-    author    text (default: TRACE_AUTHOR or the account)
+    author    text (default: as `trace commit` says)
     time      milliseconds since 1970-01-01T00:00:00Z (default: now)
     parents   a list of commit ids (default: empty)
     ops       a list of [name, fields]; see `trace help operations`
@@ -25,25 +25,25 @@ HEAD as the ref means its branch.
 from __future__ import annotations
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
-from trace_cli.plumbing.support import full_ref, open_store, seal_if_due
+from trace_cli.plumbing.support import author_of, full_ref, open_store, seal_if_due
 from trace_cli.render.structure import from_json
 from trace_cli.runtime import Invocation
 from trace_store import context, errors
+from trace_store.base.ident import check_author
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.ident import check_author
 from trace_store.objects.address import HERE
 from trace_store.objects.codec import COMMIT, encode, links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_message, load_parts
 from trace_store.objects.operations import ADDS_MESSAGES, EDIT, OPERATIONS, only_appends
-from trace_store.oid import ObjectId, hash_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_store.contracts import RefReader
-    from trace_store.store.handle import Store
+    from trace_store.contracts.protocols import RefReader
+    from trace_store.store.store import Store
 
 FIELDS = frozenset(("author", "links", "message", "meta", "ops", "parents", "time"))
 
@@ -61,7 +61,8 @@ def run(invocation: Invocation, *, ref: str | None, file: str | None) -> int:
     """Store the commit, move the ref if one is named, and print the id."""
     fields = _parse(invocation.read(file))
     with open_store(invocation) as store:
-        fields.setdefault("author", invocation.environment.author)
+        if "author" not in fields:
+            fields["author"] = author_of(invocation, store)
         fields.setdefault("time", store.clock.now())
         fields.setdefault("parents", [])
         fields.setdefault("ops", [])

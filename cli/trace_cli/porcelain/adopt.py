@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.common import JSON, QUIET, opened
 from trace_cli.render.escape import safe
-from trace_cli.render.records import write_record
+from trace_cli.runtime import Invocation
+from trace_store.maintenance.adopt import AdoptReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
-
-QUIET = Option("-q --quiet", "quiet", "Print nothing")
+    from trace_cli.runtime import Results
 
 
 @takes(
@@ -19,7 +20,7 @@ QUIET = Option("-q --quiet", "quiet", "Print nothing")
     JSON,
     QUIET,
 )
-def adopt(invocation: Invocation, *, keep_mine: bool, as_json: bool, quiet: bool) -> None:
+def adopt(invocation: Invocation, *, keep_mine: bool) -> Results:
     """Accept refs that git or another tool moved under a running process.
 
     A process that has the repository open refuses to write to a branch that was moved back under it. After this command
@@ -28,35 +29,20 @@ def adopt(invocation: Invocation, *, keep_mine: bool, as_json: bool, quiet: bool
     """
     with opened(invocation, quiet=True) as here:
         report = here.maintenance.adopt(keep_mine=keep_mine)
-    if as_json:
-        write_record(
-            invocation,
-            {
-                "changed": [
-                    {
-                        "ref": name,
-                        "before": None if before is None else str(before),
-                        "now": None if now is None else str(now),
-                    }
-                    for name, before, now in report.changed
-                ],
-                "kept": [{"ref": name, "commit": str(oid)} for name, oid in report.kept],
-                "gone": [{"ref": name, "commit": str(oid)} for name, oid in report.gone],
-            },
-        )
-        return
-    if quiet:
-        return
+    yield report, _lines(invocation, report, keep_mine=keep_mine)
+
+
+def _lines(invocation: Invocation, report: AdoptReport, *, keep_mine: bool) -> Iterator[str]:
     gone = dict(report.gone)
     for name, before, now in report.changed:
         was = before.short() if before else "nothing"
         became = now.short() if now else "nothing"
         if keep_mine and before is not None and name not in gone:
-            invocation.line(f"{safe(name)} is back at {was}; it was at {became}")
+            yield f"{safe(name)} is back at {was}; it was at {became}"
         else:
-            invocation.line(f"{safe(name)} is at {became}; it was at {was}")
+            yield f"{safe(name)} is at {became}; it was at {was}"
     for name, oid in report.kept:
-        invocation.line(f"kept {oid.short()} as {safe(name)}")
+        yield f"kept {oid.short()} as {safe(name)}"
     for name, oid in report.gone:
         invocation.note(f"note: {oid.short()}, the old tip of {safe(name)}, is missing")
     if not report.changed:

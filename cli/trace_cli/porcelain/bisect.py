@@ -5,27 +5,34 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import trace_store
 from trace_cli.arguments import ANY, COMMAND, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, entry_of, opened
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
+from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
-from trace_store import errors, repo
-from trace_store.history.bisect import BAD, COMMITS, GOOD, SKIP
+from trace_store import errors
+from trace_store.context.compiled import CompiledContext
+from trace_store.history.bisect import (
+    BAD,
+    COMMITS,
+    GOOD,
+    SKIP,
+    BisectStep,
+    OngoingBisection,
+    Verdict,
+)
 from trace_store.providers import FORMATS
+from trace_store.repo.repository import Repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from trace_cli.runtime import Invocation
-    from trace_store.context.compiled import CompiledContext
-    from trace_store.history.bisect import BisectStep, Verdict
-    from trace_store.repo.in_progress import OngoingBisection
-    from trace_store.repo.repository import Repo
+    from trace_cli.runtime import Results
 
 HELP = """A search starts with a bad commit and an earlier good one. Trace then picks a commit between them. Mark it
 with `trace bisect good`, `bad` or `skip`, or let `trace bisect run` run a command on each. With --messages Trace
@@ -45,7 +52,7 @@ _STANDARD_ERROR = 2
     Option("--messages", "messages", "Search the messages of the bad commit's context"),
     JSON,
 )
-def start(invocation: Invocation, *, revisions: list[str], messages: bool, as_json: bool) -> None:
+def start(invocation: Invocation, *, revisions: list[str], messages: bool) -> Results:
     """Start a search with a bad commit and good ones.
 
     Without a good commit, the search covers the whole history.
@@ -55,8 +62,8 @@ def start(invocation: Invocation, *, revisions: list[str], messages: bool, as_js
     with opened(invocation) as here:
         search = here.branches.start_bisection(*revisions, messages=messages)
         step = search.next
-        _say(invocation, here, search, step, as_json=as_json)
-        if invocation.terminal and not step.is_done and not as_json:
+        yield _result(search, step), _lines(here, search, step)
+        if invocation.terminal and not step.is_done and not invocation.as_json:
             shown = (
                 f"`trace compile {search.state.commit.short()}`, cut"
                 if messages
@@ -68,29 +75,30 @@ def start(invocation: Invocation, *, revisions: list[str], messages: bool, as_js
             )
 
 
-def _marking(word: str, text: str) -> Callable[..., None]:
+def _marking(word: str, text: str) -> Callable[..., Results]:
     @takes(
         Argument(
             "POINT", "points", "Commits, or numbers of messages (default: the current one)", ANY
         ),
         JSON,
     )
-    def mark(invocation: Invocation, *, points: list[str], as_json: bool) -> None:
+    def mark(invocation: Invocation, *, points: list[str]) -> Results:
         with opened(invocation) as here:
             search = _going_on(here)
             step = search.mark(word, *points)
-            _say(invocation, here, search, step, as_json=as_json)
+            yield _result(search, step), _lines(here, search, step)
 
     mark.__doc__ = text
     return mark
 
 
 @takes(JSON)
-def next_(invocation: Invocation, *, as_json: bool) -> None:
+def next_(invocation: Invocation) -> Results:
     """Print the current commit again."""
     with opened(invocation) as here:
         search = _going_on(here)
-        _say(invocation, here, search, search.next, as_json=as_json)
+        step = search.next
+        yield _result(search, step), _lines(here, search, step)
 
 
 @takes()
@@ -102,14 +110,11 @@ def reset(invocation: Invocation) -> None:
 
 
 @takes(JSON)
-def log(invocation: Invocation, *, as_json: bool) -> None:
+def log(invocation: Invocation) -> Results:
     """List the results so far."""
     with opened(invocation) as here:
         for each in _going_on(here).state.verdicts:
-            if as_json:
-                write_record(invocation, repo.records.bisect_answer(each))
-            else:
-                invocation.line(f"{each.word:5}{_runs(each)} {each.point}")
+            yield each, f"{each.word:5}{_runs(each)} {each.point}"
 
 
 @takes(
@@ -142,8 +147,7 @@ def run(
     repeat: int,
     threshold: int | None,
     form: str,
-    as_json: bool,
-) -> None:
+) -> Results:
     """Run a command on the remaining commits, and print the result.
 
     The command gets the context on standard input, or in a file whose name replaces `{}` in its arguments. Exit code 0
@@ -165,7 +169,7 @@ def run(
         search = _going_on(here)
         trial = _Trial(invocation, command, form)
         step = search.run(trial.passes, repeat=repeat, threshold=threshold, progress=trial.tell)
-        _say(invocation, here, search, step, as_json=as_json)
+        yield _result(search, step), _lines(here, search, step)
         if len(step.found) > 1:
             raise errors.ConflictError(
                 f"any of {len(step.found)} may be the first bad one, since some were skipped",
@@ -240,29 +244,28 @@ def _going_on(here: Repo) -> OngoingBisection:
     return search
 
 
-def _say(
-    invocation: Invocation, here: Repo, search: OngoingBisection, step: BisectStep, *, as_json: bool
-) -> None:
-    """Print the next point to test, or the result."""
-    if as_json:
-        write_record(invocation, repo.records.bisection(search.state, step))
-        return
+def _result(search: OngoingBisection, step: BisectStep) -> Callable[[], dict[str, Any]]:
+    return lambda: {**trace_store.record(search.state), **trace_store.record(step)}
+
+
+def _lines(here: Repo, search: OngoingBisection, step: BisectStep) -> Iterator[str]:
+    """Yield the next point to test, or the result."""
     kind = "commit" if search.state.kind == COMMITS else "message"
     if not step.is_done:
         steps = max(step.left - 1, 1).bit_length()
         what = counted(step.left, kind)
-        invocation.line(f"{what} left, about {counted(steps, 'step')}; try this:")
-        invocation.line(_described(here, search, step.point))
+        yield f"{what} left, about {counted(steps, 'step')}; try this:"
+        yield _described(here, search, step.point)
         return
     if len(step.found) > 1:
-        invocation.line("some were skipped; the first bad one is among these:")
+        yield "some were skipped; the first bad one is among these:"
     else:
-        invocation.line(f"the first bad {kind}:")
+        yield f"the first bad {kind}:"
     last = {each.point: each for each in search.state.verdicts}
     for point in step.found:
         verdict = last.get(point)
         runs = _runs(verdict) if verdict is not None else ""
-        invocation.line(f"{_described(here, search, point)}{runs}")
+        yield f"{_described(here, search, point)}{runs}"
 
 
 def _described(here: Repo, search: OngoingBisection, point: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import trace_store
+from collections.abc import Iterable, Iterator, Sequence
+
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import short_address, write_record
+from trace_cli.render.records import short_address
 from trace_cli.render.tables import (
     LEFT,
     RIGHT,
@@ -19,19 +20,17 @@ from trace_cli.render.tables import (
     table,
     terminal_width,
 )
+from trace_cli.runtime import Invocation
 from trace_store import ObjectId, errors
+from trace_store.contracts.ref_names import TRASH
+from trace_store.history.blame import Blame
+from trace_store.history.whohas import VersionHolders
 from trace_store.objects.address import BIRTH_BYTES
-from trace_store.ref_names import TRASH
+from trace_store.repo.repository import Repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from trace_cli.runtime import Invocation
-    from trace_store.history.blame import Blame
-    from trace_store.history.whohas import VersionHolders
-    from trace_store.repo.repository import Repo
-
+    from trace_cli.runtime import Results
 
 ROOMY = 140
 """Terminals with fewer columns get shorter cells, except for the text."""
@@ -49,7 +48,7 @@ ROOMY = 140
     Option("--address", "address", "Show only this message", "ADDRESS", default=""),
     JSON,
 )
-def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool) -> None:
+def blame(invocation: Invocation, *, revision: str, address: str) -> Results:
     """Show which commit each message comes from, and who changed it since.
 
     For each message: the commit that added it, the branch, the author, the tool, and later changes. For an imported
@@ -59,21 +58,17 @@ def blame(invocation: Invocation, *, revision: str, address: str, as_json: bool)
     with opened(invocation) as repo:
         invocation.page()
         repo.resolve(revision)  # a branch without a commit has no context
-        found = repo.blame(revision, address=address or None)
-        if as_json:
-            for each in found:
-                write_record(invocation, trace_store.records.blame(each))
-            return
-        for line in _blame_lines(invocation, [_blame_row(each) for each in found]):
-            invocation.line(line)
+        found = list(repo.blame(revision, address=address or None))
+        yield found, _blame_lines(invocation, found)
 
 
-def _blame_lines(invocation: Invocation, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def _blame_lines(invocation: Invocation, found: Sequence[Blame]) -> Iterator[str]:
     """Yield the table.
 
     On a terminal a branch that all rows share is printed once. On a narrow one every cell but the text is shortened.
     """
     header = ("address", "time", "author", "branch", "role", "tools", "since", "text")
+    rows: list[Sequence[str]] = [_blame_row(each) for each in found]
     if not rows:
         return
     places = list(range(len(header)))
@@ -120,12 +115,12 @@ def _blame_row(each: Blame) -> tuple[str, ...]:
 
 
 @takes(
-    Argument("WHAT", "what", "An address, an object id (prefix), or a text"),
+    Argument("WHAT", "what", "An address, an object id (prefix), or a text", completes="OBJECT"),
     Option("--text", "as_text", "Treat WHAT as text"),
     Option("--trash", "trash", "List refs in the trash, too"),
     JSON,
 )
-def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_json: bool) -> None:
+def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool) -> Results:
     """List every ref whose history contains a message, a commit, content or a text.
 
     For each ref Trace prints whether its context shows the message in this version, or why not: `reworded`, `removed`,
@@ -140,18 +135,11 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool, as_
     with opened(invocation) as repo:
         oid = None if as_text else _object(repo, what)
         refs = None if oid is None else _refs_with(repo, oid)
-        for name in refs or ():
-            if as_json:
-                write_record(invocation, {"ref": name})
-            elif trash or not name.startswith(TRASH):
-                invocation.line(safe(name))
-        _show_left_out(invocation, [] if trash or as_json else refs or [], "")
+        if refs is not None:
+            yield ({"ref": name} for name in refs), _ref_lines(invocation, refs, trash=trash)
         found = [] if refs is not None else repo.branches.whohas(oid or what, is_text=as_text)
         for each in found:
-            if as_json:
-                write_record(invocation, trace_store.records.found(each))
-            else:
-                _show_found(invocation, each, trash=trash)
+            yield each, _lines(invocation, each, trash=trash)
         if not refs and not found:
             raise errors.NotFoundError(f"no ref contains {one_line(what, 80)!r}")
 
@@ -172,37 +160,37 @@ def _refs_with(repo: Repo, oid: ObjectId) -> list[str] | None:
         return None
 
 
-def _show_found(invocation: Invocation, found: VersionHolders, *, trash: bool) -> None:
-    """Show a version and the refs with it."""
+def _ref_lines(invocation: Invocation, refs: Sequence[str], *, trash: bool) -> Iterator[str]:
+    yield from (safe(name) for name in refs if trash or not name.startswith(TRASH))
+    yield from _left_out(invocation, [] if trash else refs, "")
+
+
+def _lines(invocation: Invocation, found: VersionHolders, *, trash: bool) -> Iterator[str]:
+    """Yield the lines about a version and the refs with it."""
     wording = found.wording
     where = paint(invocation, short_address(wording.address), "yellow")
     oid = wording.place[0]
     stands = "" if wording.address.birth == oid[:BIRTH_BYTES] else f"  in {oid.short()}"
     line = one_line(found.summary(100), 120)
-    invocation.line(f"{where}{stands}  {line}")
+    yield f"{where}{stands}  {line}"
     hit = found.snippet()
     if found.text and hit is None:
-        invocation.line(
-            paint(invocation, "    in data beside its text, such as a signature", "dim")
-        )
+        yield paint(invocation, "    in data beside its text, such as a signature", "dim")
     elif hit is not None and hit.text[hit.start : hit.end] not in line:
-        invocation.line(f"    {highlight_hit(invocation, hit)}")
+        yield f"    {highlight_hit(invocation, hit)}"
     holders = [h for h in found.holders if trash or not h.ref.startswith(TRASH)]
     rows = [
         (f"    {safe(h.ref)}", h.state, "" if h.position is None else f"message {h.position:,}")
         for h in holders
     ]
     styles = [("", "green" if h.position is not None else "dim", "") for h in holders]
-    for row in table(invocation, (), rows, LEFT * 2 + RIGHT, styles):
-        invocation.line(row)
-    _show_left_out(invocation, [] if trash else [h.ref for h in found.holders], "    ")
+    yield from table(invocation, (), rows, LEFT * 2 + RIGHT, styles)
+    yield from _left_out(invocation, [] if trash else [h.ref for h in found.holders], "    ")
 
 
-def _show_left_out(invocation: Invocation, refs: Iterable[str], indent: str) -> None:
-    """Print how many refs in the trash are not listed."""
+def _left_out(invocation: Invocation, refs: Iterable[str], indent: str) -> Iterator[str]:
+    """Yield how many refs in the trash are not listed."""
     count = sum(name.startswith(TRASH) for name in refs)
     if count:
         said = "1 ref" if count == 1 else f"{count:,} refs"
-        invocation.line(
-            paint(invocation, f"{indent}and {said} in the trash; --trash lists them", "dim")
-        )
+        yield paint(invocation, f"{indent}and {said} in the trash; --trash lists them", "dim")

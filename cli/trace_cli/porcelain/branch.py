@@ -7,25 +7,29 @@ from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import (
     JSON,
+    NOTHING,
     QUIET,
     entry_of,
     finish,
     opened,
 )
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, date, fit, table, terminal_width
 from trace_store import errors
+from trace_store.base.ident import known_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
-    from trace_cli.runtime import Invocation
-    from trace_store.history.branches import Branch, DeletedRef, Tracking
-    from trace_store.oid import ObjectId
+    from trace_cli.runtime import Invocation, Results
+    from trace_store.base.oid import ObjectId
+    from trace_store.history.branch_state import Branch, Tracking
+    from trace_store.history.log import LogEntry
+    from trace_store.history.trash_refs import DeletedRef
     from trace_store.repo.repository import Repo
-    from trace_store.store.handle import Store
+    from trace_store.store.store import Store
 
 SUMMARY_WIDTH = 72
 ROOMY, NAME_WIDTH = 120, 30
@@ -67,9 +71,7 @@ def branch(
     unset: bool,
     current: bool,
     force: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """List, create, rename or delete branches.
 
     Without NAME, list them: `*` marks the current one, and `ahead 2, behind 1` compares a branch with its upstream.
@@ -87,25 +89,26 @@ def branch(
     chosen = [move, delete, upstream is not None, unset, current, listing, *asked]
     if sum(chosen) > 1:
         raise usage_error("these options exclude each other")
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         if current:
-            _show_current(invocation, repo.store, as_json=as_json)
+            ref = repo.store.refs.head().ref
+            yield {"ref": ref}, [] if ref is None else safe(ref.removeprefix("refs/heads/"))
         elif move:
-            _rename(invocation, repo, names, force=force, as_json=as_json, quiet=quiet)
+            yield from _rename(invocation, repo, names, force=force)
         elif delete:
             if not names:
                 raise usage_error("no branch is named", "for example: trace branch -d idea")
             found = repo.branches.delete(*names)
             finish(invocation, repo)
-            tell_deleted(invocation, repo, "branch", found, as_json=as_json, quiet=quiet)
+            yield from deleted(repo, "branch", found)
         elif upstream is not None or unset:
-            _set_upstream(invocation, repo, names, upstream, as_json=as_json, quiet=quiet)
+            yield from _set_upstream(repo, names, upstream)
         elif any(asked):
-            _list(invocation, repo, names, verbose=verbose, as_json=as_json, asked=asked)
+            yield from _list(invocation, repo, names, verbose=verbose, asked=asked)
         elif names and not (listing or verbose):
-            _create(invocation, repo, names, force=force, as_json=as_json, quiet=quiet)
+            yield from _create(invocation, repo, names, force=force)
         else:
-            _list(invocation, repo, names, verbose=verbose, as_json=as_json)
+            yield from _list(invocation, repo, names, verbose=verbose)
 
 
 def _create(
@@ -114,20 +117,18 @@ def _create(
     names: Sequence[str],
     *,
     force: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     if len(names) > 2:
         raise usage_error("give one name and at most one start point")
     made = repo.branches.create(*names, force=force)
     finish(invocation, repo)
-    if as_json:
-        write_record(invocation, {"ref": made.ref, "commit": str(made.oid), "kept": made.kept})
-    elif not quiet:
-        name, at = safe(made.name), made.oid.short()
-        invocation.line(f"created branch {name} at {at}; `trace switch {name}` goes to it")
-        if made.kept is not None:
-            _tell_kept(invocation, repo, made.kept, f"branch -f {name}")
+    name, at = safe(made.name), made.oid.short()
+    lines = [f"created branch {name} at {at}; `trace switch {name}` goes to it"]
+    if not made.changed:
+        lines = [f"{NOTHING}: branch {name} is at {at}"]
+    if made.kept is not None:
+        lines.append(_kept_line(repo, made.kept, f"branch -f {name}"))
+    yield made, lines
 
 
 def _rename(
@@ -136,47 +137,29 @@ def _rename(
     names: Sequence[str],
     *,
     force: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     if not 1 <= len(names) <= 2:
         raise usage_error("no new name is given", "for example: trace branch -m idea plan")
     old = names[0] if len(names) == 2 else _current(repo.store)
     done = repo.branches.rename(old, names[-1], force=force)
     finish(invocation, repo)
-    if as_json:
-        write_record(invocation, {"before": done.renamed_from, "ref": done.ref})
-    elif not quiet:
-        before = safe((done.renamed_from or "").removeprefix("refs/heads/"))
-        invocation.line(f"renamed branch {before} to {safe(done.name)}")
+    before = safe((done.renamed_from or "").removeprefix("refs/heads/"))
+    said = f"renamed branch {before} to {safe(done.name)}"
+    yield done, said if done.changed else f"{NOTHING}: the branch is named {safe(done.name)}"
 
 
 def _set_upstream(
-    invocation: Invocation,
     repo: Repo,
     names: Sequence[str],
     upstream: str | None,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     if len(names) > 1:
         raise usage_error("-u takes one branch")
     done = repo.branches.track(names[0] if names else "HEAD", upstream)
     other = done.tracking.upstream if done.tracking else None
-    if as_json:
-        write_record(invocation, {"ref": done.ref, "upstream": other})
-    elif not quiet:
-        with_what = safe(other.removeprefix("refs/heads/")) if other else "nothing"
-        invocation.line(f"upstream of branch {safe(done.name)}: {with_what}")
-
-
-def _show_current(invocation: Invocation, store: Store, *, as_json: bool) -> None:
-    ref = store.refs.head().ref
-    if as_json:
-        write_record(invocation, {"ref": ref})
-    elif ref is not None:
-        invocation.line(safe(ref.removeprefix("refs/heads/")))
+    with_what = safe(other.removeprefix("refs/heads/")) if other else "nothing"
+    said = f"upstream of branch {safe(done.name)}: {with_what}"
+    yield done, said if done.changed else f"{NOTHING}: the {said}"
 
 
 def _current(store: Store) -> str:
@@ -193,26 +176,41 @@ def _list(
     patterns: Sequence[str],
     *,
     verbose: bool,
-    as_json: bool,
     asked: Sequence[bool] = (),
-) -> None:
+) -> Results:
     """List branches; with a relation in `asked`, the first pattern is its commit."""
-    store = repo.store
     related: dict[str, str] = {}
     if any(asked):
         commit = patterns[0] if patterns else "HEAD"
         related = {name: commit for name, is_ in zip(RELATIONS, asked, strict=True) if is_}
         patterns = patterns[1:]
     found = repo.branches.list(*patterns, **related)
-    head = store.refs.head()
-    if as_json:
-        for each in found:
-            write_record(invocation, trace_store.records.branch(store, each))
-        return
+    lines = _lines(invocation, repo, found, verbose=verbose, filtered=bool(patterns or related))
+    yield (_with_tip(repo, each) for each in found), lines
+
+
+def _with_tip(repo: Repo, each: Branch) -> dict[str, Any]:
+    """Return the JSON of a branch with the time and summary of its tip, if that is here."""
+    tip = _tip(repo, each.oid)
+    time, summary = (None, None) if tip is None else (known_time(tip.time), tip.summary())
+    return trace_store.record(each, time=time, summary=summary)
+
+
+def _tip(repo: Repo, oid: ObjectId) -> LogEntry | None:
+    try:
+        return entry_of(repo, oid)
+    except errors.TraceError:
+        return None
+
+
+def _lines(
+    invocation: Invocation, repo: Repo, found: Sequence[Branch], *, verbose: bool, filtered: bool
+) -> Iterator[str]:
+    head = repo.store.refs.head()
     rows: list[tuple[str, ...]] = []
     styles: list[tuple[str, ...]] = []
     narrow = verbose and 0 < terminal_width(invocation) < ROOMY
-    if head.ref is None and head.oid is not None and not (patterns or related):
+    if head.ref is None and head.oid is not None and not filtered:
         summary = _said(repo, head.oid, verbose, narrow)
         rows.append(("*", "(HEAD detached)", head.oid.short(), "", summary))
         styles.append(("", "red", "yellow", "", ""))
@@ -224,9 +222,8 @@ def _list(
         styles.append(("", "green" if each.is_current else "", "yellow", "cyan", ""))
     if not any(row[3] for row in rows):  # no branch has an upstream
         rows, styles = ([(*row[:3], row[4]) for row in each] for each in (rows, styles))
-    for line in table(invocation, (), rows, LEFT * len(rows[0]) if rows else "", styles):
-        invocation.line(line)
-    if head.unborn and head.ref is not None and not (patterns or related):
+    yield from table(invocation, (), rows, LEFT * len(rows[0]) if rows else "", styles)
+    if head.unborn and head.ref is not None and not filtered:
         name = safe(head.ref.removeprefix("refs/heads/"))
         invocation.note(f"note: HEAD is on {name}, which has no commit yet")
 
@@ -234,9 +231,8 @@ def _list(
 def _said(repo: Repo, oid: ObjectId, verbose: bool, narrow: bool) -> str:
     if not verbose:
         return ""
-    try:
-        entry = entry_of(repo, oid)
-    except errors.TraceError:
+    entry = _tip(repo, oid)
+    if entry is None:
         return "(not here)"
     when = "" if narrow else f"{date(entry.time)[:16]}  "
     return f"{when}{one_line(entry.summary(), SUMMARY_WIDTH)}"
@@ -263,30 +259,16 @@ def tracking_text(tracking: Tracking | None) -> str:
     return f"[{name}: {said}]" if said else f"[{name}]"
 
 
-def tell_deleted(
-    invocation: Invocation,
-    repo: Repo,
-    what: str,
-    found: Sequence[DeletedRef],
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Print the deleted refs and where they are kept."""
+def deleted(repo: Repo, what: str, found: Sequence[DeletedRef]) -> Results:
+    """Yield the deleted refs, with lines about where they are kept."""
     for each in found:
-        if as_json:
-            write_record(
-                invocation, {"ref": each.ref, "object": str(each.oid), "kept": list(each.kept)}
-            )
-        elif not quiet:
-            name = safe(each.ref.split("/", 2)[2])
-            invocation.line(f"deleted {what} {name} (was {each.oid.short()})")
-            for kept in each.kept:
-                _tell_kept(invocation, repo, kept, f"{what} {name}")
+        name = safe(each.ref.split("/", 2)[2])
+        kept = [_kept_line(repo, kept, f"{what} {name}") for kept in each.kept]
+        yield each, [f"deleted {what} {name} (was {each.oid.short()})", *kept]
 
 
-def _tell_kept(invocation: Invocation, repo: Repo, kept: str, anew: str) -> None:
-    """Print where an old tip is kept; `trace undo` is no hint during a merge."""
+def _kept_line(repo: Repo, kept: str, anew: str) -> str:
+    """Return where an old tip is kept; `trace undo` is no hint during a merge."""
     place = safe(kept.removeprefix("refs/"))
     back = f"trace {anew} {place}" if repo.in_progress is not None else "trace undo"
-    invocation.line(f"kept as {place}; `{back}` restores it")
+    return f"kept as {place}; `{back}` restores it"

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import trace_store
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened, overwriting
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, paint, size
+from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
-from trace_store import Repo, repo
-from trace_store.bundles.ingest import BEHIND, CREATED, DIVERGED, FORWARDED, KEPT, UNCHANGED
+from trace_store import Repo
+from trace_store.base.oid import ObjectId
+from trace_store.bundles.create import BundleReport
+from trace_store.bundles.ingest import (
+    BEHIND,
+    CREATED,
+    DIVERGED,
+    FORWARDED,
+    KEPT,
+    UNCHANGED,
+    ImportedBundle,
+    RefOutcome,
+)
 from trace_store.errors import (
     ConflictError,
     RepositoryNotFoundError,
@@ -19,13 +34,7 @@ from trace_store.errors import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from trace_cli.runtime import Invocation
-    from trace_store.bundles.create import BundleReport
-    from trace_store.bundles.ingest import ImportedBundle, RefOutcome
-    from trace_store.oid import ObjectId
+    from trace_cli.runtime import Results
 
 STREAM = "-"
 _OUTCOME_TEXTS = {
@@ -57,7 +66,9 @@ FILE = Argument("FILE", "file", "The bundle; - reads standard input")
         "Leave out everything reachable from REV: the receiver has it",
         "REV",
         many=True,
+        completes="COMMIT",
     ),
+    Option("--with-sessions", "sessions", "Also the sessions that the trajectories mention"),
     Option("--force", "force", "Overwrite FILE"),
     Option("--level", "level", "Compression level", "N", number=True, least=1, most=19, default=9),
     JSON,
@@ -71,15 +82,15 @@ def create(
     everything: bool,
     trash: bool,
     since: list[str],
+    sessions: bool,
     force: bool,
     level: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Write refs and everything reachable from them to one file.
 
-    A branch includes the branches below its name, and a session includes its kept source files. With --since or a
-    range, the bundle holds only what is new, and can be imported where the rest exists.
+    A branch includes the branches below its name, and a session includes its kept source files. A trajectory has no
+    text of the sessions behind it; --with-sessions adds the branches that have them. With --since or a range, the
+    bundle holds only what is new, and can be imported where the rest exists.
 
         trace bundle create work.bundle --all
         trace bundle create - main | ssh host 'cd project && trace bundle import -'
@@ -90,14 +101,14 @@ def create(
         raise usage_error(
             "a bundle cannot be written to a terminal", "redirect it to a file or a program"
         )
-    if stream and as_json:
+    if stream and invocation.as_json:
         raise usage_error("--json and `-` cannot be combined: both write to standard output")
     if trash and not everything:
         raise usage_error("--trash requires --all")
     with (
-        opened(invocation, quiet=quiet) as here,
+        opened(invocation) as here,
         overwriting,
-        Progress(invocation, quiet=quiet) as progress,
+        Progress(invocation) as progress,
     ):
         report = here.bundles.create(
             invocation.write if stream else file,
@@ -105,29 +116,29 @@ def create(
             everything=everything,
             trash=trash,
             since=since,
+            sessions=sessions,
             overwrite=force,
             level=level,
-            scan=not quiet,
+            scan=not invocation.quiet,
             progress=lambda done, whole: progress.tell(file, done, whole),
         )
-    if quiet:
-        return
-    if report.secrets and not as_json:
+    if report.secrets and not (invocation.as_json or invocation.quiet):
         invocation.note(
             f"warning: the bundle holds {counted(report.secrets, 'secret')}; `trace secrets scan` shows where"
         )
-    if as_json:
-        write_record(invocation, repo.maintenance_records.bundle(file, report))
-        return
-    say = invocation.note if stream else invocation.line
     name = "standard output" if stream else safe(file)
-    say(f"{name}: {_totals(report)}")
+    lines = [f"{name}: {_totals(report)}"]
     if report.prerequisites:
-        say(f"it requires {_first_ids(report.prerequisites)}")
+        lines.append(f"it requires {_first_ids(report.prerequisites)}")
+    if not stream:
+        yield _with_path(file, report), lines
+        return
+    for line in () if invocation.quiet else lines:
+        invocation.note(line)
 
 
 @takes(FILE, JSON, QUIET)
-def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> None:
+def verify(invocation: Invocation, *, file: str) -> Results:
     """Verify a bundle by rehashing all objects.
 
     In a repository, also check that it has the commits that the bundle needs; if not, the exit code is 4. A corrupt
@@ -135,43 +146,28 @@ def verify(invocation: Invocation, *, file: str, as_json: bool, quiet: bool) -> 
     """
     with _repo_or_empty(invocation) as here:
         alone = not here.store.local  # without a repository, only the bundle is verified
-        with Progress(invocation, quiet=quiet) as progress:
+        with Progress(invocation) as progress:
             report = here.bundles.verify(
                 _source(invocation, file),
                 alone=alone,
                 progress=lambda done, whole: progress.tell(file, done, whole),
             )
-    if quiet:
-        return
-    if as_json:
-        write_record(invocation, repo.maintenance_records.bundle(file, report))
-        return
-    invocation.line(f"{_file_name(file)}: sound, {_totals(report)}")
+    lines = [f"{_file_name(file)}: sound, {_totals(report)}"]
     if report.prerequisites:
         where = "not checked, since there is no repository here" if alone else "found here"
-        invocation.line(f"it requires {_first_ids(report.prerequisites)}: {where}")
+        lines.append(f"it requires {_first_ids(report.prerequisites)}: {where}")
+    yield _with_path(file, report), lines
 
 
 @takes(FILE, JSON)
-def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
+def list_(invocation: Invocation, *, file: str) -> Results:
     """List the refs of a bundle: one line per tip, with its id and the ref's name.
 
     Only the start of the file is read.
     """
     with Repo.memory() as unrelated:  # any repository can read a bundle
         header = unrelated.bundles.list(_source(invocation, file))
-    if as_json:
-        record = {
-            "refs": repo.maintenance_records.bundled_refs(header.refs),
-            "prerequisites": [str(oid) for oid in header.prerequisites],
-            "objects": header.object_count,
-            "head": header.head or None,
-        }
-        write_record(invocation, record)
-        return
-    for ref in header.refs:
-        for tip in ref.tips:
-            invocation.line(f"{tip} {safe(ref.name)}")
+    yield header, (f"{tip} {safe(ref.name)}" for ref in header.refs for tip in ref.tips)
 
 
 @takes(
@@ -187,25 +183,22 @@ def list_(invocation: Invocation, *, file: str, as_json: bool) -> None:
     JSON,
     QUIET,
 )
-def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, quiet: bool) -> None:
+def import_(invocation: Invocation, *, file: str, prefix: str) -> Results:
     """Import the objects and refs of a bundle.
 
     Everything is checked before anything is stored. New refs are created and branches fast-forwarded. A branch that has
     new commits on both sides gets two tips; `trace merge` joins them. A tag that differs here is kept, and the exit
     code is 3. Importing again changes nothing. If HEAD has no commit yet, it moves to the bundle's branch.
     """
-    with opened(invocation, quiet=quiet) as here:
-        with Progress(invocation, quiet=quiet) as progress:
+    with opened(invocation) as here:
+        with Progress(invocation) as progress:
             report = here.bundles.import_(
                 _source(invocation, file),
                 prefix=prefix,
                 progress=lambda done, whole: progress.tell(file, done, whole),
             )
         finish(invocation, here)
-    if as_json:
-        write_record(invocation, repo.maintenance_records.imported_bundle(file, report))
-    elif not quiet:
-        _show(invocation, file, report)
+    yield _with_path(file, report), _import_lines(invocation, file, report)
     kept = [each.name for each in report.refs if each.outcome == KEPT]
     if kept:
         raise ConflictError(
@@ -214,6 +207,10 @@ def import_(invocation: Invocation, *, file: str, prefix: str, as_json: bool, qu
             refs=kept,
             hint="--as PREFIX imports all refs under a prefix",
         )
+
+
+def _with_path(file: str, report: BundleReport | ImportedBundle) -> Callable[[], dict[str, Any]]:
+    return lambda: trace_store.record(report, path=file)
 
 
 def _source(invocation: Invocation, file: str) -> Any:
@@ -244,15 +241,15 @@ def _first_ids(oids: Sequence[ObjectId]) -> str:
     return ", ".join(oid.short() for oid in oids[:3]) + more
 
 
-def _show(invocation: Invocation, file: str, report: ImportedBundle) -> None:
+def _import_lines(invocation: Invocation, file: str, report: ImportedBundle) -> Iterator[str]:
     for each in report.refs:
         text, style = _OUTCOME_TEXTS[each.outcome]
-        invocation.line(f"{_short_ref(each)}: {paint(invocation, text, style)}{_new_tips(each)}")
+        yield f"{_short_ref(each)}: {paint(invocation, text, style)}{_new_tips(each)}"
     objects = counted(report.bundle.object_count, "object")
     note = "" if report.packs or not report.bundle.object_count else ", all of them already present"
-    invocation.line(f"{_file_name(file)}: {counted(len(report.refs), 'ref')}, {objects}{note}")
+    yield f"{_file_name(file)}: {counted(len(report.refs), 'ref')}, {objects}{note}"
     if report.head:
-        invocation.line(f"HEAD is on {safe(report.head.removeprefix('refs/heads/'))}")
+        yield f"HEAD is on {safe(report.head.removeprefix('refs/heads/'))}"
 
 
 def _short_ref(each: RefOutcome) -> str:

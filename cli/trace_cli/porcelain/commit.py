@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import trace_store
-from trace_cli import render
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import (
@@ -14,6 +13,7 @@ from trace_cli.porcelain.common import (
     opened,
     recorded,
     tell_secrets,
+    waiting,
 )
 from trace_cli.porcelain.input import argument_text, messages_from, text_from
 from trace_cli.render.escape import safe
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results
 
 
 @takes(
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Option("--json", "as_json", "Print JSON (see `trace help json`)"),
     Option("-q --quiet", "quiet", "Print nothing"),
 )
-def init(invocation: Invocation, *, path: str | None, as_json: bool, quiet: bool) -> None:
+def init(invocation: Invocation, *, path: str | None) -> Results:
     """Create a repository.
 
     It is a folder `.trace` in the project folder, to be committed to git with the code. An existing one is left as it
@@ -46,13 +46,8 @@ def init(invocation: Invocation, *, path: str | None, as_json: bool, quiet: bool
     )
     directory, where = created.store.layout.root, created.maintenance.file_system
     created.store.close()
-    if quiet:
-        return
-    if as_json:
-        render.records.write_record(invocation, {"directory": directory})
-    else:
-        invocation.line(f"created an empty repository in {safe(directory)}")
-    if not where.locks:
+    yield {"directory": directory}, f"created an empty repository in {safe(directory)}"
+    if not (where.locks or invocation.quiet):
         warning = f"{safe(directory)} is on {safe(where.name)}: {where.note}"
         invocation.note(f"note: {warning}; let one machine write at a time")
 
@@ -125,10 +120,8 @@ def commit(
     staged: bool,
     message: str,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
     no_seal: bool,
-) -> None:
+) -> Results:
     """Record messages as one commit.
 
     All messages of one call form one commit: the role options in the given order, then TEXT, then FILE. Without these,
@@ -139,6 +132,8 @@ def commit(
     Gemini and LangChain, and the output of `trace compile --format json`. The format is detected.
 
     Secrets are replaced by placeholders, unless --secrets or your settings say otherwise.
+
+    The author is TRACE_AUTHOR, else `trace config user.name`, else git's `user.name`, else the name of your account.
 
     The commit is sealed, so that `git add .trace` finds it. In a loop, use --no-seal for each commit and `trace seal`
     at the end: the commits are equally durable, and share one pack.
@@ -152,15 +147,7 @@ def commit(
     if staged:
         if text or said or file or from_json or from_jsonl or branch or private or meta or settings:
             raise usage_error("--staged takes no messages")
-        commit_staged(
-            invocation,
-            message=message,
-            secrets=secrets,
-            as_json=as_json,
-            quiet=quiet,
-            seals=not no_seal,
-        )
-        return
+        return commit_staged(invocation, message=message, secrets=secrets, seals=not no_seal)
     if from_json and from_jsonl:
         raise usage_error("give --json or --jsonl, not both")
     typed = [text, *(each for _, each in said)]
@@ -174,7 +161,7 @@ def commit(
         raise usage_error("--json and --jsonl read -F FILE or standard input")
     if reads_file or not messages:
         try:
-            messages += _read(invocation, file, role, from_json, from_jsonl)
+            messages += _read(invocation, file, role, from_json or from_jsonl)
         except errors.UnreadableInputError as error:
             if messages and file is None:  # --json was likely meant as --result-json
                 error.data.setdefault("hint", RESULT)
@@ -186,7 +173,7 @@ def commit(
     facts, generated = _facts(meta), _facts(settings)
     if branch == "":
         raise usage_error("--branch names no branch")
-    recorded(
+    return recorded(
         invocation,
         lambda repo: repo.commit(
             messages,
@@ -196,8 +183,6 @@ def commit(
             settings=generated,
             ref=branch or "",
         ),
-        as_json=as_json,
-        quiet=quiet,
         secrets=secrets,
         branch=branch or "",
         seals=not no_seal,
@@ -243,12 +228,10 @@ def _text(invocation: Invocation, typed: str) -> str:
     return text_from(invocation, "-") if typed == "-" else argument_text(typed)
 
 
-def _read(
-    invocation: Invocation, file: str | None, role: str, as_json: bool, as_lines: bool
-) -> list[Message]:
+def _read(invocation: Invocation, file: str | None, role: str, is_json: bool) -> list[Message]:
     if file is None and invocation.waits_for_keyboard:
         raise usage_error("there is nothing to commit", "for example: trace commit --user TEXT")
-    if as_json or as_lines:
+    if is_json:
         return messages_from(invocation, file or "-")
     return [Message(role, text_from(invocation, file or "-"))]
 
@@ -258,22 +241,18 @@ def commit_staged(
     *,
     message: str,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
     seals: bool,
-) -> None:
+) -> Results:
     """Commit what is staged for HEAD's branch, seal, and print the result."""
-    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+    with opened(invocation, secrets=secrets) as repo:
         done = repo.commit_staged(message)
         finish(invocation, repo, seals=seals)
-        if quiet:
+        if invocation.quiet:
             return
         tell_secrets(invocation, done.secrets, repo.guard)
-        if as_json:
-            waits = trace_store.records.waiting(repo.in_progress)
-            record = {**trace_store.records.staged_commit(done), "waiting": waits}
-            render.records.write_record(invocation, record)
-            return
         name = done.oid.short() if invocation.terminal else str(done.oid)
         made_of = counted(len(done.staged.commits), "staged commit")
-        invocation.line(f"{name} {counted(done.message_count, 'message')}, from {made_of}")
+        yield (
+            lambda: trace_store.record(done, waiting=waiting(repo.in_progress)),
+            f"{name} {counted(done.message_count, 'message')}, from {made_of}",
+        )

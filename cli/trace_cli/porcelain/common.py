@@ -8,23 +8,26 @@ from trace_cli.arguments import SOME, Argument, Option
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
 from trace_store import Store, errors
-from trace_store.ref_names import FILES, TRASH
+from trace_store.contracts.ref_names import FILES, TRASH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trace_cli.runtime import Invocation
-    from trace_store.files import Disk
+    from trace_cli.runtime import Invocation, Results
+    from trace_store.base.oid import ObjectId
+    from trace_store.disk.files import Disk
     from trace_store.history.draft import CommitResult
     from trace_store.history.log import LogEntry
-    from trace_store.oid import ObjectId
+    from trace_store.merge.stopped import Stopped
     from trace_store.refs.rewind_guard import Change
     from trace_store.repo.repository import Repo
     from trace_store.secrets.guard import Guard
 
 
 SHOWN_REFS = 3
+NOTHING = "nothing to do"
+"""What a command says that changes nothing; its exit status is 0."""
 JSON = Option("--json", "as_json", "Print JSON (see `trace help json`)")
 QUIET = Option("-q --quiet", "quiet", "Print nothing")
 MESSAGE = Option("-m --message", "message", "The commit message", "MESSAGE", default="")
@@ -67,7 +70,13 @@ def opened_store(
     where = Store.find(
         invocation.folder, invocation.environment, explicit=invocation.directory, damaged=damaged
     )
+    if invocation.failure is not None:
+        return _opened_incomplete(invocation, where)
     store = trace_store.maintenance.open_damaged(where) if damaged else Store.open(where)
+    store.folder = invocation.folder
+    store.objects.last_resort = lambda: trace_store.maintenance.came_back(
+        store, invocation.tell_came_back
+    )
     if invocation.interactive:
         store.journal.lock_waiter = _TerminalLockWaiter(invocation)
     try:
@@ -77,10 +86,8 @@ def opened_store(
         moved = store.refs.moved_by_git()
         if (moved or lacks) and _put_back(invocation, store):
             moved = store.refs.moved_by_git()
-        if not quiet:
+        if not (quiet or invocation.quiet):
             _tell_moved(invocation, moved)
-        if invocation.is_rerun:
-            _show_intact(invocation, store)
     except BaseException:
         store.close()
         raise
@@ -126,7 +133,7 @@ class opened:  # noqa: N801 - it is called like a function
         environment = invocation.environment
         try:
             self._repo = trace_store.Repo(
-                store, author=environment.author, environment=environment, secrets=secrets
+                store, author=None, environment=environment, secrets=secrets
             )
         except errors.TraceError:
             store.close()
@@ -168,6 +175,11 @@ def entry_of(repo: Repo, revision: str | ObjectId) -> LogEntry:
     return entry
 
 
+def waiting(stopped: Stopped | None) -> Stopped | None:
+    """Return the stopped operation for JSON; None without one, or if its file is damaged."""
+    return stopped if stopped is not None and stopped.kind else None
+
+
 def finish(invocation: Invocation, repo: Repo, *, seals: bool = True) -> None:
     """Seal, to make commits visible to git; without `seals` only if a seal is due."""
     if not seals:
@@ -184,22 +196,20 @@ def recorded(
     invocation: Invocation,
     write: Callable[[Repo], CommitResult],
     *,
-    as_json: bool,
-    quiet: bool,
     secrets: str = "",
     branch: str = "",
     seals: bool = True,
-) -> None:
-    """Let `write` make one commit on HEAD or a branch, seal, and print the result.
+) -> Results:
+    """Let `write` make one commit on HEAD or a branch, seal, and yield the result.
 
     Tokens are printed on a terminal only: a script should not wait for the tokenizer to load.
     """
-    with opened(invocation, quiet=quiet, hurried=not seals, secrets=secrets) as repo:
-        tells_tokens = invocation.terminal and not (quiet or as_json)
+    with opened(invocation, hurried=not seals, secrets=secrets) as repo:
+        tells_tokens = invocation.terminal and not (invocation.quiet or invocation.as_json)
         before = repo.compile(ref=branch).token_count if tells_tokens else 0
         result = write(repo)
         finish(invocation, repo, seals=seals)
-        if quiet:
+        if invocation.quiet:
             return
         stopped = repo.in_progress
         if stopped is not None:
@@ -207,18 +217,17 @@ def recorded(
         tell_secrets(invocation, result.secrets, repo.guard)
         if branch and not result.parents and repo.head.oid is not None:
             invocation.note(f"note: {safe(branch)} is a new branch; this commit is its first")
-        if as_json:
-            record = trace_store.records.commit_result(result)
-            waits = trace_store.records.waiting(stopped)
-            render.records.write_record(invocation, {**record, "waiting": waits})
-            return
-        _tell_unit(invocation, result)
-        if tells_tokens:
+        if not invocation.as_json:
+            _tell_unit(invocation, result)
+        if not result.changed:
+            text = NOTHING
+        elif tells_tokens:
             after = repo.compile(ref=branch).token_count
             what = _line(result.oid.short(), result)
-            invocation.line(f"{what}, {after - before:+,} tokens: the context has {after:,}")
+            text = f"{what}, {after - before:+,} tokens: the context has {after:,}"
         else:
-            invocation.line(_line(str(result.oid), result))
+            text = _line(str(result.oid), result)
+        yield lambda: trace_store.record(result, waiting=waiting(stopped)), text
 
 
 def _tell_unit(invocation: Invocation, result: CommitResult) -> None:
@@ -279,16 +288,20 @@ def _put_back(invocation: Invocation, store: Store) -> bool:
     return bool(found)
 
 
-def _show_intact(invocation: Invocation, store: Store) -> None:
-    """Read incomplete branches at their newest complete state, and report them."""
-    for gap in trace_store.maintenance.gaps(store):
-        shown = "no earlier state is complete"
-        if gap.whole is not None:
-            store.refs.substitutes[gap.ref] = gap.whole
-            shown = f"showing its state at {gap.whole.short()}"
-        invocation.note(
-            f"trace: error: {safe(gap.ref)} is at {gap.tip.short()}, but commit {gap.missing} is missing: {shown}"
-        )
+def _opened_incomplete(invocation: Invocation, where: str) -> Store:
+    """Open a repository with missing objects to show what there is, and name where histories end."""
+    store, gaps = trace_store.maintenance.open_incomplete(where)
+    for gap in gaps:
+        name, first = safe(gap.name), gap.missing[0]
+        count = counted(len(gap.missing), "commit")
+        if gap.child is None:
+            what = f"the newest {count} of {name}"
+        elif gap.before is None:
+            what = f"what came before {gap.child.short()} on {name}"
+        else:
+            what = f"{count} before {gap.child.short()} on {name}"
+        invocation.note(f"incomplete: missing: {what} (commit {first})")
+    return store
 
 
 def _tell_moved(invocation: Invocation, moved: list[Change]) -> None:

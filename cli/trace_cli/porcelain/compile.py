@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, is_revision, opened, tell_unknown_model
@@ -19,7 +20,7 @@ from trace_cli.render.tables import (
     token_summary,
 )
 from trace_cli.runtime import Invocation
-from trace_store import Opaque, Reasoning, Text, ToolCall, ToolResult, errors, repo
+from trace_store import Opaque, Reasoning, Text, ToolCall, ToolResult, errors
 from trace_store.context import call_line, result_line
 from trace_store.providers import FORMATS
 
@@ -64,7 +65,9 @@ SHOWN_ADAPTATIONS = 3
         number=True,
         least=1,
     ),
-    Option("--heat", "heat", "Like --table, plus how much later messages use each"),
+    Option(
+        "--heat", "heat", "--table with a column that shows how often later messages refer to each"
+    ),
     Option("--at", "at", "Compile the context as of a time or revision", "WHEN", default=""),
     Option(
         "--strategy",
@@ -112,7 +115,6 @@ def compile_(
     model: str,
     verify: bool,
     output: str | None,
-    as_json: bool,
 ) -> int:
     """Print the context to send to a model.
 
@@ -130,12 +132,12 @@ def compile_(
         trace compile 89c6 --largest 5
         trace compile --format anthropic -o request.json
 
-    --at with a time follows the first parents of REVISION back to that time. With a revision it replaces REVISION.
+    --at TIME: the state at that time. --at REVISION: that revision.
     """
     if form is not None and form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
     as_table = as_table or plain or heat or largest is not None
-    if form is not None and as_table and not as_json:
+    if form is not None and as_table and not invocation.as_json:
         raise usage_error("give --table or --format, not both")
     to_file = output not in (None, "-")
     # A file gets a table as wide as it is, without colour.
@@ -165,21 +167,38 @@ def compile_(
         if budget and context.token_count > budget:
             said = f"{share(context.token_count, budget)} of {counted(budget, 'token')}"
             invocation.note(f"note: the context is over its budget: {said}")
-        if as_table and not as_json:
+        if as_table and not invocation.as_json:
             lines = _table(reader, here, context, plain=plain, largest=largest, heat=heat)
             _write(invocation, "".join(f"{each}\n" for each in lines).encode(), output, safe=True)
             return EXIT_OK
         options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
         rendered = context.render(form or "text", **options)
-        if as_json:
-            summary = repo.records.compiled(context, rendered, as_table=as_table)
-            data = json_bytes(summary, ascii_only=reader.terminal)
+        if invocation.as_json:
+            data = json_bytes(_summary(context, rendered, as_table), ascii_only=reader.terminal)
         else:
             _tell_repairs(invocation, rendered)
             data = rendered.to_bytes()
         data = data if data.endswith(b"\n") or not data else data + b"\n"
-        _write(invocation, data, output, safe=as_json)
+        _write(invocation, data, output, safe=invocation.as_json)
     return EXIT_OK
+
+
+def _summary(context: CompiledContext, rendered: Rendered, as_table: bool) -> dict[str, Any]:
+    """Return the JSON of a context, and of its messages if `as_table`."""
+    record = trace_store.record
+    form = {"format": rendered.renderer, "format_version": rendered.version}
+    found = record(context, **form, repairs=rendered.repairs)
+    if not context.has_addresses:
+        found["prefix_hash"] = None
+    if as_table and context.has_addresses:
+        counted = zip(context.messages, context.message_tokens(), strict=True)
+        found["messages"] = [
+            record(message, token_count=tokens, text_token_count=text)
+            for message, (tokens, text) in counted
+        ]
+    elif as_table:
+        found["messages"] = [{"role": each.role, "kind": each.kind} for each in context.messages]
+    return found
 
 
 def _verified(invocation: Invocation, here: Repo, revision: str, at: str) -> bool:

@@ -12,16 +12,18 @@ from shlex import quote
 from typer._completion_shared import get_completion_script
 
 from trace_cli.arguments import Argument, takes
+from trace_cli.commands import BY_NAME, TOPICS
 from trace_cli.porcelain.common import entry_of
+from trace_cli.porcelain.config import USER_NAME
 from trace_cli.render.escape import one_line
-from trace_store import Environment, Repo, Store
+from trace_cli.runtime import Invocation
+from trace_store import Commit, Environment, ObjectId, Repo, Store, llm
+from trace_store.contracts.ref_names import SESSIONS
 from trace_store.errors import TraceError
+from trace_store.objects.message import ROLES
 from trace_store.providers import FORMATS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
-
+from trace_store.secrets import MODES
+from trace_store.store.config import KNOWN_KEYS
 
 PROGRAM = "trace"
 
@@ -31,8 +33,8 @@ def completion(invocation: Invocation, *, shell: str) -> None:
     """Print a shell completion script.
 
     Add one of these lines to `~/.bashrc`, `~/.zshrc` (after `compinit`) or `~/.config/fish/config.fish`. It completes
-    commands, options, formats, branches, tags and the addresses of HEAD's latest messages. zsh and fish also show the
-    text of each message.
+    commands, options, formats, settings, branches, tags, ids of sessions and commits, and the addresses of HEAD's
+    latest messages. zsh and fish also show the text of each message.
 
         eval "$(trace completion bash)"
         eval "$(trace completion zsh)"
@@ -48,6 +50,7 @@ MAXIMUM_ADDRESSES = 40
 MAXIMUM_COMMITS = 400
 """How many commits are searched: a key press should not read a long history."""
 SHOWN_CHARACTERS = 60
+SHORT_DIGITS = 12
 
 _HARMLESS = str.maketrans({'"': "”", "'": "’", "`": "‘", "$": "＄", "\\": "＼"})
 """zsh evaluates the descriptions of completions, and these are untrusted text."""
@@ -64,8 +67,45 @@ def one_of(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def revisions(incomplete: str) -> list[str]:
-    """Complete HEAD and the short names of branches and tags."""
-    return _shown(_names(PLACES, "HEAD"), incomplete)
+    """Complete HEAD, the short names of branches and tags, and begun ids of sessions and commits."""
+    named = _shown(_names(PLACES, "HEAD"), incomplete)
+    return [*named, *session_ids(incomplete), *commits(incomplete)] if incomplete else named
+
+
+def session_ids(incomplete: str) -> list[str]:
+    """Complete the ids of sessions."""
+    ids = (name.split("/")[1] for name in _names((SESSIONS,)) if "/" in name)
+    return _shown(dict.fromkeys(ids), incomplete)
+
+
+def sessions(incomplete: str) -> list[str]:
+    """Complete the ids of sessions, and the short names of branches."""
+    return list(dict.fromkeys([*session_ids(incomplete), *branches(incomplete)]))
+
+
+def commits(incomplete: str) -> list[str]:
+    """Complete the ids of commits, of which at least four digits are there."""
+    if not ObjectId.is_prefix(incomplete):
+        return []
+    try:
+        with _opened() as store:
+            found = store.objects.resolve_prefix(incomplete)
+            repo = Repo(store, environment=Environment.read())
+            ids = [oid for oid in found if isinstance(repo.get(oid), Commit)]
+            return [oid.short(max(SHORT_DIGITS, len(incomplete))) for oid in ids]
+    except (TraceError, OSError):
+        return []
+
+
+def settings(incomplete: str) -> list[str]:
+    """Complete the names of settings: of the repository, and the user's own."""
+    own = [USER_NAME, *(f"model.{name}" for name in llm.KEYS)]
+    return one_of([*sorted(KNOWN_KEYS), *own])(incomplete)
+
+
+def commands(incomplete: str) -> list[str]:
+    """Complete the names of commands and topics, for `trace help`."""
+    return one_of([*BY_NAME, *TOPICS])(incomplete)
 
 
 def branches(incomplete: str) -> list[str]:
@@ -145,21 +185,32 @@ def _opened() -> Store:
 
 
 renderers = one_of(FORMATS)
+roles = one_of(ROLES)
+secret_modes = one_of(MODES)
 _HERE = "trace_cli.porcelain.completion"
 COMPLETED: dict[str, str] = {
+    "A": f"{_HERE}:revisions",
     "ADDRESS": f"{_HERE}:addresses",
+    "B": f"{_HERE}:revisions",
     "BRANCH": f"{_HERE}:branches",
     "CHECKPOINT": f"{_HERE}:checkpoints",
     "COMMIT": f"{_HERE}:revisions",
     "EXPORTED": "trace_cli.porcelain.export:forms",
+    "HELPED": f"{_HERE}:commands",
     "IMPORTED": "trace_cli.porcelain.import_:formats_of",
+    "KEY": f"{_HERE}:settings",
+    "MODE": f"{_HERE}:secret_modes",
     "OBJECT": f"{_HERE}:revisions_and_addresses",
+    "POINT": f"{_HERE}:revisions",
     "PREFIX": f"{_HERE}:refs",
     "PROVIDER": "trace_cli.porcelain.repair:providers",
     "REF": f"{_HERE}:refs",
     "REF NEW OLD": f"{_HERE}:refs",
     "RENDERER": f"{_HERE}:renderers",
     "REVISION": f"{_HERE}:revisions_and_addresses",
+    "ROLE": f"{_HERE}:roles",
+    "SESSION": f"{_HERE}:sessions",
     "TRAJECTORY": f"{_HERE}:trajectories",
+    "UPSTREAM": f"{_HERE}:branches",
 }
 """Completion functions by the kind of value in a declaration; imported on use."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import trace_store
+from collections.abc import Iterator
+
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model
@@ -10,6 +11,7 @@ from trace_cli.porcelain.common import (
     BRANCH,
     JSON,
     MESSAGE,
+    NOTHING,
     QUIET,
     SECRETS,
     finish,
@@ -18,21 +20,20 @@ from trace_cli.porcelain.common import (
 )
 from trace_cli.porcelain.input import argument_text, text_from
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import short_address, write_record
+from trace_cli.render.records import short_address
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, share, table
+from trace_cli.runtime import Invocation
 from trace_store import errors
+from trace_store.compression.budgets import Compression
+from trace_store.compression.losses import SummaryReport
 from trace_store.compression.summaries import MINIMUM_WINDOW, WINDOW_TOKENS
+from trace_store.repo.repository import Repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Results
     from trace_store.compression.compress import CompressionPlan, CompressionResult
-    from trace_store.compression.summaries import SummaryReport
     from trace_store.llm.http_model import HttpModel
-    from trace_store.repo.compression import Compression
-    from trace_store.repo.repository import Repo
 
 SMALLER = "give --to at least the smallest possible, or a RANGE that holds more; pinned messages always stay"
 
@@ -64,11 +65,18 @@ SMALLER = "give --to at least the smallest possible, or a RANGE that holds more;
         least=MINIMUM_WINDOW,
         default=WINDOW_TOKENS,
     ),
+    Option(
+        "--instructions",
+        "instructions",
+        "What the summary should dwell on: 'focus on the schema'",
+        "TEXT",
+        default="",
+    ),
     Option("--plan", "plan", "Show what would be replaced, and write nothing"),
     Option(
         "--budget", "budgets", "Show the plans for several targets: 32k,64k", "LIST", default=""
     ),
-    Option("--report", "report", "List what summaries no longer mention; RANGE is one of them"),
+    Option("--report", "report", "List what a summary (RANGE; default: all) does not mention"),
     Option("--force", "force", "Compress again although hardly anything is new"),
     BRANCH,
     MESSAGE,
@@ -84,6 +92,7 @@ def compress(
     manual: str | None,
     extractive: bool,
     window: int,
+    instructions: str,
     plan: bool,
     budgets: str,
     report: bool,
@@ -91,9 +100,7 @@ def compress(
     branch: str,
     message: str,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Replace messages by a summary, until the context has TOKENS tokens.
 
     Without a RANGE the newest messages stay as they are, as far as TOKENS allows. System messages, pinned messages and
@@ -112,13 +119,14 @@ def compress(
         trace compress --report
     """
     _check(range, to, manual, budgets, plan=plan, report=report, extractive=extractive)
-    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+    with opened(invocation, secrets=secrets) as repo:
         subject = repo.compression
         if report:
-            _print_reports(invocation, subject.report(range, ref=branch), as_json=as_json)
+            reports = subject.report(range, ref=branch)
+            yield {"summaries": reports}, _report_lines(invocation, reports)
             return
         if budgets:
-            _print_outcomes(invocation, subject, range, budgets, branch, as_json=as_json)
+            yield from _outcomes(invocation, subject, range, budgets, branch)
             return
         target = subject.target(to, ref=branch) if to else None
         if target is None and manual is None and repo.store.config.budget is None:
@@ -126,7 +134,7 @@ def compress(
         try:
             if plan:
                 found = subject.plan(target, range, ref=branch)
-                _print_plan(invocation, found, as_json=as_json)
+                yield found, _plan_lines(invocation, found)
                 return
             done = subject.compress(
                 target,
@@ -134,6 +142,7 @@ def compress(
                 model=None if extractive or manual else _model(invocation, repo),
                 text="" if manual is None else _manual_text(invocation, manual),
                 window=window,
+                instructions=instructions,
                 force=force,
                 message=message,
                 ref=branch,
@@ -144,10 +153,7 @@ def compress(
         if done.result is not None:
             finish(invocation, repo)
             tell_secrets(invocation, done.result.secrets, repo.guard)
-        if as_json and not quiet:
-            write_record(invocation, trace_store.records.compression(done))
-        elif not quiet:
-            invocation.line(_line(done))
+        yield done, _line(done)
 
 
 def _check(
@@ -200,14 +206,9 @@ def _line(done: CompressionResult) -> str:
     return f"{done.result.oid.short()} {counted(count, 'message')} → {become} ({by}): {sizes}"
 
 
-def _print_plan(invocation: Invocation, found: CompressionPlan, *, as_json: bool) -> None:
-    if as_json:
-        write_record(invocation, trace_store.records.compression_plan(found))
-        return
+def _plan_lines(invocation: Invocation, found: CompressionPlan) -> Iterator[str]:
     if not found.runs:
-        invocation.line(
-            f"the context has {counted(found.before, 'token')} already: nothing to compress"
-        )
+        yield f"the context has {counted(found.before, 'token')} already: nothing to compress"
         return
     rows = [
         (
@@ -220,29 +221,26 @@ def _print_plan(invocation: Invocation, found: CompressionPlan, *, as_json: bool
         for run in found.runs
     ]
     header = ("from", "to", "messages", "tokens", "at most")
-    for line in table(invocation, header, rows, LEFT * 2 + RIGHT * 3):
-        invocation.line(line)
+    yield from table(invocation, header, rows, LEFT * 2 + RIGHT * 3)
     if found.kept:
         said = ", ".join(f"{number(count)} {why}" for why, count in found.kept.items())
-        invocation.line(f"kept: {said}")
-    invocation.line(
+        yield f"kept: {said}"
+    yield (
         f"{number(found.before)} → at most {counted(found.after, 'token')}; "
         f"with the same messages kept, at least {number(found.smallest)}"
     )
 
 
-def _print_outcomes(
+def _outcomes(
     invocation: Invocation,
     subject: Compression,
     range: str,
     budgets: str,
     branch: str,
-    *,
-    as_json: bool,
-) -> None:
-    """Show the plans for several targets, without one where a target cannot be reached."""
+) -> Results:
+    """Yield the plans for several targets, without one where a target cannot be reached."""
     rows: list[tuple[str, ...]] = []
-    plans: list[dict[str, Any]] = []
+    plans: list[object] = []
     for typed in budgets.split(","):
         target = subject.target(typed.strip(), ref=branch)
         try:
@@ -252,38 +250,28 @@ def _print_outcomes(
             plans.append({"target": target, "smallest": smallest})
             rows.append((number(target), "", "", "", f"not possible: needs at least {smallest:,}"))
             continue
-        plans.append(trace_store.records.compression_plan(found))
+        plans.append(found)
         count = sum(len(run.targets) for run in found.runs)
         left = share(found.after, found.before)
         rows.append(
             (number(target), number(count), number(len(found.runs)), number(found.after), left)
         )
-    if as_json:
-        write_record(invocation, {"outcomes": plans})
-        return
     header = ("target", "replaced", "summaries", "at most", "of current")
-    for line in table(invocation, header, rows, RIGHT * 4 + LEFT):
-        invocation.line(line)
+    yield {"outcomes": plans}, table(invocation, header, rows, RIGHT * 4 + LEFT)
 
 
-def _print_reports(invocation: Invocation, reports: list[SummaryReport], *, as_json: bool) -> None:
-    if as_json:
-        write_record(
-            invocation,
-            {"summaries": [trace_store.records.summary_report(each) for each in reports]},
-        )
-        return
+def _report_lines(invocation: Invocation, reports: list[SummaryReport]) -> Iterator[str]:
     if not reports:
-        invocation.line("the context has no summary")
+        yield "the context has no summary"
     for each in reports:
         checked = sum(each.checked.values())
-        invocation.line(
+        yield (
             f"{short_address(each.summary)} replaces {counted(each.sources, 'message')}; "
             f"it does not mention {number(len(each.lost))} of {number(checked)}"
         )
         rows = [(one.kind, short_address(one.source), one_line(one.text, 400)) for one in each.lost]
         for line in table(invocation, (), rows, LEFT * 3):
-            invocation.line(f"  {line}")
+            yield f"  {line}"
 
 
 @takes(
@@ -299,21 +287,14 @@ def expand(
     target: str,
     branch: str,
     message: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Show a compressed, removed or shortened message in full again.
 
-    A summary becomes the messages that it replaced, a removed message or its placeholder the message itself, and an
-    edited message gets its first version back. `trace compile --expand ADDRESS` does it for one compile.
+    Puts back what a summary, a removal or an edit replaced. `trace compile --expand ADDRESS` does it for one compile.
     """
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         done = repo.compression.expand(target, message=message, ref=branch)
         finish(invocation, repo)
-        if quiet:
-            return
-        if as_json:
-            write_record(invocation, trace_store.records.expansion(done))
-            return
         what = counted(len(done.messages), f"{done.what} message")
-        invocation.line(f"{done.result.oid.short()} {safe(what)} shown in full")
+        said = f"{done.result.oid.short()} {safe(what)} shown in full"
+        yield done, said if done.result.changed else f"{NOTHING}: the message is shown in full"

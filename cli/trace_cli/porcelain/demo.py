@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 
 import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
@@ -17,16 +18,11 @@ from trace_cli.failures import usage_error
 from trace_cli.render.escape import safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import paint
+from trace_cli.runtime import Invocation
 from trace_store import Repo, ToolResult
+from trace_store.disk.layout import DIRECTORY_NAME
 from trace_store.errors import StorageError
-from trace_store.layout import DIRECTORY_NAME
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_cli.runtime import Invocation
-    from trace_store.objects.parts import Part
+from trace_store.objects.parts import Part
 
 SAMPLE = os.path.join(os.path.dirname(trace_store.__file__), "samples", "claude-code.jsonl")
 SESSION = "session.jsonl"

@@ -7,14 +7,15 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened, tell_unknown_model
 from trace_cli.render.changes import diff_lines, name_line
 from trace_cli.render.escape import safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import paint
-from trace_store import errors, repo
+from trace_store import errors
 from trace_store.providers import FORMATS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
+    from collections.abc import Iterator
+
+    from trace_cli.runtime import Invocation, Results
     from trace_store.history.diff import ContextDiff
     from trace_store.history.request_diff import RenderedDiff
     from trace_store.repo.repository import Repo
@@ -61,8 +62,7 @@ def diff(
     compiled: bool,
     form: str | None,
     model: str,
-    as_json: bool,
-) -> None:
+) -> Results:
     """Show changes between the contexts of two revisions.
 
     With one revision, compare it with HEAD; with none, HEAD with its parent. `A...B` compares B with the merge base of
@@ -80,7 +80,7 @@ def diff(
         raise usage_error("--format requires --compiled")
     if compiled and (stat or name_only or side):
         raise usage_error("--compiled cannot be combined with --stat, --name-only or --side")
-    if sum((stat, name_only, side, as_json)) > 1:
+    if sum((stat, name_only, side, invocation.as_json)) > 1:
         raise usage_error("give only one of --stat, --name-only, --side and --json")
     if len(revisions) > 2:
         raise usage_error("give two revisions", "`trace diff A B`")
@@ -90,14 +90,10 @@ def diff(
         found = _compared(here, revisions or ["HEAD~1"], model)
         if compiled:
             rendered = found.rendered(form or "text", around=around)
-            _show_rendered(invocation, rendered, as_json=as_json)
-            return
-        if as_json:
-            write_record(invocation, repo.records.diff(found))
+            yield rendered, _rendered_lines(invocation, rendered)
             return
         lines = diff_lines(invocation, found, stat=stat, side=side, around=around)
-        for line in map(name_line, found.changes) if name_only else lines:
-            invocation.line(line)
+        yield found, map(name_line, found.changes) if name_only else lines
 
 
 def _compared(here: Repo, revisions: list[str], model: str) -> ContextDiff:
@@ -109,26 +105,14 @@ def _compared(here: Repo, revisions: list[str], model: str) -> ContextDiff:
         raise
 
 
-def _show_rendered(invocation: Invocation, found: RenderedDiff, *, as_json: bool) -> None:
-    if as_json:
-        record = {
-            "format": found.form,
-            "before": str(found.before),
-            "after": str(found.after),
-            "size_before": found.size_before,
-            "size_after": found.size_after,
-            "same_bytes": found.same_bytes,
-            "lines": [[sign, text] for sign, text in found.lines],
-        }
-        write_record(invocation, record)
-        return
+def _rendered_lines(invocation: Invocation, found: RenderedDiff) -> Iterator[str]:
     if found.is_equal:
         return
     styles = {"-": "red", "+": "green", "@": "cyan"}
     for sign, text in found.lines:
         mark = "" if sign == "@" else sign
-        invocation.line(paint(invocation, mark + safe(text), styles.get(sign, "")))
-    invocation.line(
+        yield paint(invocation, mark + safe(text), styles.get(sign, ""))
+    yield (
         f"{found.form}: {found.size_before:,} bytes, then {found.size_after:,}; "
         f"the first {found.same_bytes:,} are the same"
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, size, table
-from trace_store import repo
+from trace_cli.runtime import Invocation
+from trace_store.maintenance.du import StoreUsage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
-    from trace_store.maintenance.du import StoreUsage
+    from trace_cli.runtime import Results
 
 SESSION, BRANCH, KIND = "session", "branch", "kind"
 
@@ -21,14 +22,14 @@ SESSION, BRANCH, KIND = "session", "branch", "kind"
     Option(
         "--by",
         "by",
-        "What to list a line for",
+        "What each line is about",
         "WHAT",
         default=SESSION,
         choices=(SESSION, BRANCH, KIND),
     ),
     JSON,
 )
-def du(invocation: Invocation, *, by: str, as_json: bool) -> None:
+def du(invocation: Invocation, *, by: str) -> Results:
     """Show disk usage.
 
     First the total: imported source files, the objects created from them, and their size on disk. Then one line per
@@ -40,16 +41,15 @@ def du(invocation: Invocation, *, by: str, as_json: bool) -> None:
     """
     with opened(invocation) as here:
         found = here.maintenance.du()
-    if as_json:
-        write_record(invocation, repo.maintenance_records.du(found))
-        return
-    for line in _summary(found):
-        invocation.line(line)
+    yield found, _lines(invocation, found, by)
+
+
+def _lines(invocation: Invocation, found: StoreUsage, by: str) -> Iterator[str]:
+    yield from _summary(found)
     header, rows = _kinds(found) if by == KIND else _parts(found, by)
     if rows:
-        invocation.line()
-        for line in table(invocation, header, rows, RIGHT * (len(header) - 1) + LEFT):
-            invocation.line(line)
+        yield ""
+        yield from table(invocation, header, rows, RIGHT * (len(header) - 1) + LEFT)
 
 
 def _summary(found: StoreUsage) -> list[str]:

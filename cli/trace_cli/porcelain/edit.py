@@ -6,15 +6,14 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, TARGETS, recorded
 from trace_cli.porcelain.input import argument_text, single_message, text_from
-from trace_cli.render.tables import counted
-from trace_store import ToolResult, errors
+from trace_store import errors
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results
     from trace_store.history.draft import CommitResult
     from trace_store.repo.repository import Repo
 
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
         "from_json",
         "TEXT or FILE is JSON: a message, or parts as in `show --json`",
     ),
-    Option("--call", "call", "Edit only the result of this call", "ID", default=""),
+    Option("--call", "call", "Edit the result of this call", "ID", default=""),
+    Option("--all", "all_results", "Edit all results of the message"),
     Option("--force", "force", "Allow separating a call from its result"),
     MESSAGE,
     SECRETS,
@@ -43,22 +43,25 @@ def edit(
     file: str | None,
     from_json: bool,
     call: str,
+    all_results: bool,
     force: bool,
     message: str,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Change the text of a message.
 
-    TEXT replaces the message's text, or the text of its tool results; --call edits the result of one call. Tool calls,
-    images and reasoning stay, so that a call keeps its result. --parts replaces everything. Earlier versions are kept:
-    `trace show --versions ADDRESS` lists them, `trace restore --version N ADDRESS` restores one.
+    TEXT replaces the message's text, or the text of its tool result. If the message has several results, name one with
+    --call, or give --all. Tool calls, images and reasoning stay, so that a call keeps its result. --parts replaces
+    everything. Earlier versions are kept: `trace show --versions ADDRESS` lists them, `trace restore --version N
+    ADDRESS` restores one.
     """
     if (text is None) == (file is None):
         raise usage_error("give TEXT or -F FILE", "- reads standard input")
-    if from_json and call:
-        raise usage_error("--call cannot be combined with --parts")
+    chosen = [option for option, is_ in {"--call": call, "--all": all_results}.items() if is_]
+    if len(chosen) > 1:
+        raise usage_error("--call and --all exclude each other")
+    if from_json and chosen:
+        raise usage_error(f"{chosen[0]} cannot be combined with --parts")
     typed = text is not None and text != "-"
     given = argument_text(text or "") if typed else text_from(invocation, file or "-")
 
@@ -66,29 +69,20 @@ def edit(
         if from_json:
             parts = single_message(given).parts
             return repo.edit(target, parts, force=force, message=message)
-        before = repo.message(target).message.parts
-        done = repo.edit(target, given, call=call, message=message)
-        results = sum(isinstance(part, ToolResult) for part in before)
-        if results > 1 and not call:
-            invocation.note(
-                f"note: {counted(results, 'result')} have this text now; --call ID edits a single one"
-            )
-        return done
+        return repo.edit(target, given, call=call, all_results=all_results, message=message)
 
     try:
-        recorded(invocation, write, as_json=as_json, quiet=quiet, secrets=secrets)
+        yield from recorded(invocation, write, secrets=secrets)
     except errors.InvalidOperationError as error:
-        if not error.data.get("calls"):
+        if not error.data.get("calls") or error.code == errors.ErrorCode.SEVERAL_RESULTS:
             raise
         raise usage_error(error.message, "--force edits it anyway") from error
 
 
 @takes(TARGETS, MESSAGE, JSON, QUIET)
-def pin(
-    invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
-) -> None:
+def pin(invocation: Invocation, *, targets: list[str], message: str) -> Results:
     """Protect messages from compression."""
-    _annotate(invocation, targets, message, as_json, quiet, priority=PINNED)
+    return _annotate(invocation, targets, message, priority=PINNED)
 
 
 @takes(
@@ -104,27 +98,21 @@ def important(
     targets: list[str],
     keep: list[str],
     message: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Mark messages as important: a summary may shorten them, but has to keep the patterns."""
-    _annotate(invocation, targets, message, as_json, quiet, priority=IMPORTANT, keep=keep or None)
+    return _annotate(invocation, targets, message, priority=IMPORTANT, keep=keep or None)
 
 
 @takes(TARGETS, MESSAGE, JSON, QUIET)
-def normal(
-    invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
-) -> None:
+def normal(invocation: Invocation, *, targets: list[str], message: str) -> Results:
     """Reset the priority of messages."""
-    _annotate(invocation, targets, message, as_json, quiet, priority=NORMAL)
+    return _annotate(invocation, targets, message, priority=NORMAL)
 
 
 @takes(TARGETS, MESSAGE, JSON, QUIET)
-def skip(
-    invocation: Invocation, *, targets: list[str], message: str, as_json: bool, quiet: bool
-) -> None:
+def skip(invocation: Invocation, *, targets: list[str], message: str) -> Results:
     """Leave messages out of the context until their priority changes."""
-    _annotate(invocation, targets, message, as_json, quiet, priority=SKIP)
+    return _annotate(invocation, targets, message, priority=SKIP)
 
 
 @takes(
@@ -142,13 +130,11 @@ def label(
     add: list[str],
     take: list[str],
     message: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Add or remove labels of messages."""
     if not (add or take):
         raise usage_error("give --add or --take", "for example: trace label HEAD.0 --add decision")
-    _annotate(invocation, targets, message, as_json, quiet, labels=add, unlabels=take)
+    return _annotate(invocation, targets, message, labels=add, unlabels=take)
 
 
 @takes(
@@ -166,9 +152,7 @@ def remove(
     ghost: bool,
     force: bool,
     message: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Hide messages; `trace restore` shows them again at their position.
 
     A pinned message is hidden only with --force, or after confirmation on a terminal.
@@ -180,7 +164,7 @@ def remove(
             _ask(invocation, pinned)
         return repo.remove(targets, ghost=ghost, message=message)
 
-    recorded(invocation, write, as_json=as_json, quiet=quiet)
+    return recorded(invocation, write)
 
 
 @takes(
@@ -196,15 +180,15 @@ def restore(
     targets: list[str],
     version: int | None,
     message: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Restore hidden messages at their position; with --version, also an earlier version."""
-    recorded(
+) -> Results:
+    """Show hidden messages at their position again, or take edited and trimmed messages back by one wording.
+
+    Repeat it to go back further; --version N goes to one wording, `trace expand ADDRESS` to the first.
+    `trace show --versions ADDRESS` lists them.
+    """
+    return recorded(
         invocation,
         lambda repo: repo.restore(targets, version=version, message=message),
-        as_json=as_json,
-        quiet=quiet,
     )
 
 
@@ -235,15 +219,13 @@ def _annotate(
     invocation: Invocation,
     targets: list[str],
     message: str,
-    as_json: bool,
-    quiet: bool,
     *,
     priority: str | None = None,
     keep: list[str] | None = None,
     labels: Sequence[str] = (),
     unlabels: Sequence[str] = (),
-) -> None:
-    recorded(
+) -> Results:
+    return recorded(
         invocation,
         lambda repo: repo.annotate(
             targets,
@@ -253,6 +235,4 @@ def _annotate(
             unlabels=unlabels,
             message=message,
         ),
-        as_json=as_json,
-        quiet=quiet,
     )

@@ -10,7 +10,7 @@ import os
 from trace_cli.failures import usage_error
 from trace_cli.render.records import short_address
 from trace_store import errors
-from trace_store.ident import count_of, is_count
+from trace_store.base.ident import count_of, is_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

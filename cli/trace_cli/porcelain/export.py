@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
+import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, is_revision, opened, overwriting
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_data, write_record
+from trace_cli.render.records import write_data
 from trace_cli.render.tables import counted, size
 from trace_cli.runtime import Invocation
 from trace_store.errors import (
@@ -20,15 +22,14 @@ from trace_store.errors import (
     TraceError,
 )
 from trace_store.exporters import writer_names
+from trace_store.exporters.contract import Exported, ExportSession, Loss
 from trace_store.exporters.registry import FORMS
+from trace_store.repo.repository import Repo
+from trace_store.sessions.transcripts import SourceFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_store.exporters.contract import Exported, ExportSession, Loss
-    from trace_store.exporters.files import SourceFile
-    from trace_store.repo.repository import Repo
+    from trace_cli.runtime import Results
 
 
 def forms(incomplete: str) -> list[str]:
@@ -86,8 +87,7 @@ def export(
     hidden: bool,
     strict: bool,
     force: bool,
-    as_json: bool,
-) -> None:
+) -> Results:
     """Write a session to a file.
 
     By default this is the compiled context of the session, or of any revision. Content that the format cannot hold is
@@ -113,10 +113,10 @@ def export(
             raise usage_error(
                 "--html can be combined with SESSION, --hidden, --force and --json only"
             )
-        _write_pages(invocation, revision, html_folder, hidden=hidden, force=force, as_json=as_json)
+        yield from _write_pages(invocation, revision, html_folder, hidden=hidden, force=force)
         return
     to_file = output not in (None, "-")
-    if as_json and output == "-":
+    if invocation.as_json and output == "-":
         raise usage_error("--json and `-o -` cannot be combined: both write to standard output")
     if force and not to_file:
         raise usage_error("--force requires -o FILE")
@@ -132,28 +132,25 @@ def export(
     target = os.path.join(invocation.folder, output or "") if to_file else None
     with opened(invocation) as here, overwriting:
         if everything:
-            _write_originals(invocation, here, target or "", force=force, as_json=as_json)
+            yield from _write_originals(invocation, here, target or "", force=force)
             return
         if native and (kept := _original(here, revision, file=file)) is not None:
-            _write_original(invocation, here, kept, output, force=force, as_json=as_json)
+            yield from _write_original(invocation, here, kept, output, force=force)
             return
         session = _session(here, revision, at, hidden=hidden)
         exported = _render(invocation, here, session, form or "", hidden=hidden, strict=strict)
-        if not to_file and not as_json:
+        if not to_file and not invocation.as_json:
             _tell(invocation, exported)
             _print(invocation, exported)
             return
-        saved = here.transcripts.save(exported, target, overwrite=force) if target else None
+        saved = exported.save(target, overwrite=force) if target else None
         written = saved.size if saved else sum(len(chunk) for chunk in exported.chunks())
         _tell(invocation, exported)
     path = saved.path if saved else None
-    if as_json:
-        record = _record(session, form or session.format, exported, path, written)
-        write_record(invocation, record)
-    elif path:
-        _tell_file(
-            invocation, _display_path(path, output), len(session.turns), written, exported.resume
-        )
+    record = _record(session, form or session.format, exported, path, written)
+    yield record, () if path is None else (_file_line(path, output, len(session.turns), written),)
+    if path and exported.resume and not invocation.as_json:
+        invocation.note(f"note: {one_line(exported.resume, 400)}")
 
 
 def _original(here: Repo, revision: str, *, file: str) -> SourceFile | None:
@@ -167,7 +164,7 @@ def _original(here: Repo, revision: str, *, file: str) -> SourceFile | None:
         return here.transcripts.original(revision, file=file)
     except RevisionNotFoundError as error:
         try:
-            form = "" if file else here.transcripts.read(revision).format
+            form = "" if file else here.sessions.read(revision).format
         except NotFoundError:
             form = ""
         if form not in writer_names():
@@ -188,7 +185,7 @@ def _render(
 ) -> Exported:
     """Return a session in a format; what a strict export would lose is printed before the error."""
     try:
-        return here.transcripts.export(session, form, hidden=hidden, strict=strict)
+        return here.sessions.export(session, form, hidden=hidden, strict=strict)
     except RenderError as error:
         losses: Sequence[Loss] = getattr(error, "losses", ())
         _tell_losses(invocation, losses)
@@ -204,33 +201,28 @@ def _display_path(path: str, output: str | None) -> str:
     return path if os.path.isabs(output or "") else os.path.relpath(path)
 
 
-def _tell_file(
-    invocation: Invocation, path: str, messages: int, size_bytes: int, resume: str
-) -> None:
-    """Print the path and size of the file, and how to resume from it."""
-    invocation.line(f"{safe(path)}: {counted(messages, 'message')}, {size(size_bytes)}")
-    if resume:
-        invocation.note(f"note: {one_line(resume, 400)}")
+def _file_line(path: str, output: str | None, messages: int, size_bytes: int) -> str:
+    """Return the line with the path and size of the file."""
+    shown = safe(_display_path(path, output))
+    return f"{shown}: {counted(messages, 'message')}, {size(size_bytes)}"
 
 
 def _write_pages(
-    invocation: Invocation, revision: str, folder: str, *, hidden: bool, force: bool, as_json: bool
-) -> None:
+    invocation: Invocation, revision: str, folder: str, *, hidden: bool, force: bool
+) -> Results:
     """Write a page for each session, and an index page."""
-    with opened(invocation) as here, overwriting, Progress(invocation, quiet=as_json) as progress:
-        made = here.transcripts.export_pages(
+    with opened(invocation) as here, overwriting, Progress(invocation) as progress:
+        made = here.sessions.export_pages(
             os.path.join(invocation.folder, folder),
             *([] if revision == "HEAD" else [revision]),
             hidden=hidden,
             overwrite=force,
             progress=lambda done, whole: progress.tell("writing", done, whole),
         )
-    if as_json:
-        files = [{"session": session, "file": file} for session, file in made.pages]
-        write_record(invocation, {"index": made.index, "sessions": files})
-    else:
-        count = counted(len(made.pages), "session")
-        invocation.line(f"{safe(_display_path(made.index, folder))}: {count}")
+    files = [{"session": session, "file": file} for session, file in made.pages]
+    count = counted(len(made.pages), "session")
+    text = f"{safe(_display_path(made.index, folder))}: {count}"
+    yield {"index": made.index, "sessions": files}, text
 
 
 def _form_of(output: str | None) -> str:
@@ -249,7 +241,7 @@ def _session(here: Repo, revision: str, at: str, *, hidden: bool) -> ExportSessi
         if revision not in ("HEAD", "@"):
             raise usage_error(f"give {revision!r} or --at {at!r}, not both")
         revision, at = at, ""
-    return here.transcripts.read(revision, at=at, hidden=hidden)
+    return here.sessions.read(revision, at=at, hidden=hidden)
 
 
 def _tell(invocation: Invocation, exported: Exported) -> None:
@@ -285,23 +277,18 @@ def _record(
         "thread": session.thread,
         "source_format": session.format or None,
         "ref": session.ref or None,
-        "commit": str(session.commit),
+        "commit": session.commit,
         "format": form,
         "file": path,
         "size": size_bytes,
         "message_count": len(session.turns),
         "hidden_count": session.hidden_count,
-        "losses": [
-            {"what": loss.what, "count": loss.count, "detail": loss.detail}
-            for loss in exported.losses
-        ],
+        "losses": exported.losses,
         "resume": exported.resume or None,
     }
 
 
-def _write_originals(
-    invocation: Invocation, here: Repo, folder: str, *, force: bool, as_json: bool
-) -> None:
+def _write_originals(invocation: Invocation, here: Repo, folder: str, *, force: bool) -> Results:
     """Write all kept source files to a folder; corrupt ones do not stop the others.
 
     Raises:
@@ -315,13 +302,8 @@ def _write_originals(
         invocation.note(f"note: {safe(ref)} cannot be restored: {one_line(error.message, 120)}")
 
     saved = here.transcripts.export_originals(folder, overwrite=force, lost=lost)
-    if as_json:
-        for each in saved:
-            record = _source_record(each.source, each.path, each.blake3, each.placeholders)
-            write_record(invocation, record)
-    else:
-        whole = sum(each.source.size for each in saved)
-        invocation.line(f"{counted(len(saved), 'file')}: {size(whole)}")
+    whole = sum(each.source.size for each in saved)
+    yield saved, f"{counted(len(saved), 'file')}: {size(whole)}"
     _tell_placeholders(invocation, sum(each.placeholders for each in saved))
     if errors:
         raise errors[0]
@@ -334,8 +316,7 @@ def _write_original(
     output: str | None,
     *,
     force: bool,
-    as_json: bool,
-) -> None:
+) -> Results:
     """Write a kept source file to a path or standard output.
 
     Raises:
@@ -345,16 +326,15 @@ def _write_original(
     path = None
     if output not in (None, "-"):
         target = os.path.join(invocation.folder, output or "")
-        path = here.transcripts.save(exported, target, overwrite=force).path
-    elif not as_json:
+        path = exported.save(target, overwrite=force).path
+    elif not invocation.as_json:
         for chunk in exported.chunks():
             invocation.write(chunk)
-    if as_json:
-        record = _source_record(kept, path, exported.blake3, exported.placeholders)
-        write_record(invocation, record)
-    elif path is not None:
-        shown = _display_path(path, output)
-        invocation.line(f"{safe(shown)}: {size(kept.size)}, as it was imported")
+    if path is not None or invocation.as_json:
+        shown = "" if path is None else safe(_display_path(path, output))
+        more = {"file": path, "blake3": exported.blake3, "placeholders": exported.placeholders}
+        text = f"{shown}: {size(kept.size)}, as it was imported"
+        yield lambda: trace_store.record(kept, **more), text
     _tell_placeholders(invocation, exported.placeholders)
 
 
@@ -364,18 +344,3 @@ def _tell_placeholders(invocation: Invocation, count: int) -> None:
         what = counted(count, "placeholder")
         verb = "stands" if count == 1 else "stand"
         invocation.note(f"note: {what} {verb} in place of secrets, whose values are not stored")
-
-
-def _source_record(
-    kept: SourceFile, path: str | None, blake3: str, placeholders: int
-) -> dict[str, Any]:
-    return {
-        "session": kept.session,
-        "format": kept.format,
-        "agent": kept.agent or None,
-        "ref": kept.ref,
-        "file": path,
-        "size": kept.size,
-        "blake3": blake3,
-        "placeholders": placeholders,
-    }

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 
-import trace_store
 from trace_cli.arguments import SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, fit, number, table, terminal_width
+from trace_cli.runtime import Invocation
+from trace_store.checkpoints.comparison import ForkComparison
+from trace_store.repo.repository import Repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from trace_cli.runtime import Invocation
-    from trace_store.checkpoints.comparison import ForkComparison
-    from trace_store.repo.repository import Repo
+    from trace_cli.runtime import Results
 
 COMPARE, MERGE = "compare", "merge"
 _WIDTH = 120
@@ -57,12 +55,10 @@ def fork(
     goes: bool,
     html: str | None,
     reason: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Fork a branch, compare two forks, or keep one of them.
 
-    A fork is a branch that remembers where it left which branch. `fork merge` keeps the winner, records on it what the
+    A fork is a branch that remembers its starting point. `fork merge` keeps the winner, records on it what the
     loser came to, and archives the loser as a checkpoint. If the winner was forked from the loser, the loser's name
     moves to the winner.
 
@@ -82,13 +78,13 @@ def fork(
         raise usage_error(f"--from, --ref and --switch are not for fork {verb}")
     if (html and verb != COMPARE) or (reason and verb != MERGE):
         raise usage_error(f"{'--html goes with compare' if html else '--message goes with merge'}")
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         if verb == COMPARE:
-            _compare(invocation, repo, words[1:], html, as_json=as_json, quiet=quiet)
+            yield from _compare(invocation, repo, words[1:], html)
         elif verb == MERGE:
-            _merge(invocation, repo, words[1:], reason, as_json=as_json, quiet=quiet)
+            yield from _merge(invocation, repo, words[1:], reason)
         else:
-            _create(invocation, repo, words[0], start, ref, goes, as_json=as_json, quiet=quiet)
+            yield from _create(invocation, repo, words[0], start, ref, goes)
 
 
 def _create(
@@ -98,21 +94,15 @@ def _create(
     start: str,
     ref: str,
     goes: bool,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    made = repo.branches.fork(name, start=start, ref=ref)
+) -> Results:
+    made = repo.forks.create(name, start=start, ref=ref)
     if goes:
         repo.branches.switch(made.name)
     finish(invocation, repo)
-    if as_json:
-        write_record(invocation, trace_store.records.fork(made))
-    elif not quiet:
-        short = safe(made.name)
-        of = f" of {safe(made.parent.removeprefix('refs/heads/'))}" if made.parent else ""
-        then = "HEAD is on it" if goes else f"`trace switch {short}` goes to it"
-        invocation.line(f"fork {short}{of} begins at {made.point.short()}; {then}")
+    short = safe(made.name)
+    of = f" of {safe(made.parent.removeprefix('refs/heads/'))}" if made.parent else ""
+    then = "HEAD is on it" if goes else f"`trace switch {short}` goes to it"
+    yield made, f"fork {short}{of} begins at {made.point.short()}; {then}"
 
 
 def _compare(
@@ -120,20 +110,12 @@ def _compare(
     repo: Repo,
     names: Sequence[str],
     html: str | None,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    found = repo.branches.fork.compare(*names)
+) -> Results:
+    found = repo.forks.compare(*names)
     if html is not None:
         found.save_page(os.path.join(invocation.folder, html))
-    if as_json:
-        write_record(invocation, found.as_map())
-    elif html is not None and not quiet:
-        invocation.line(f"wrote {one_line(html, 200)}")
-    elif not quiet:
-        for line in _comparison_lines(invocation, found):
-            invocation.line(line)
+    wrote = "" if html is None else f"wrote {one_line(html, 200)}"
+    yield found, wrote or _comparison_lines(invocation, found)
 
 
 def _comparison_lines(invocation: Invocation, found: ForkComparison) -> Iterator[str]:
@@ -176,21 +158,16 @@ def _merge(
     repo: Repo,
     names: Sequence[str],
     reason: str,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    done = repo.branches.fork.merge(*names, reason=reason)
+) -> Results:
+    done = repo.forks.merge(*names, reason=reason)
     finish(invocation, repo)
-    if as_json:
-        write_record(invocation, trace_store.records.fork_choice(done))
-    elif not quiet:
-        winner, loser = (
-            safe(each.removeprefix("refs/heads/")) for each in (done.winner, done.loser)
-        )
-        archive = safe(done.archived.removeprefix("refs/checkpoints/"))
-        what = f"{loser} is at the same commit now" if done.is_moved else f"{loser} is deleted"
-        invocation.line(f"kept {winner}, at {done.commit.short()}; {what}")
-        invocation.line(
-            f"{loser} was at {done.archived_tip.short()}: checkpoint {archive}; `trace undo` brings it back"
-        )
+    winner, loser = (safe(each.removeprefix("refs/heads/")) for each in (done.winner, done.loser))
+    archive = safe(done.archived.removeprefix("refs/checkpoints/"))
+    what = f"{loser} is at the same commit now" if done.is_moved else f"{loser} is deleted"
+    yield (
+        done,
+        [
+            f"kept {winner}, at {done.commit.short()}; {what}",
+            f"{loser} was at {done.archived_tip.short()}: checkpoint {archive}; `trace undo` brings it back",
+        ],
+    )

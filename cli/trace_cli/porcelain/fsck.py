@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from trace_cli import porcelain, render
+from collections.abc import Iterator, Sequence
+
+from trace_cli import porcelain
 from trace_cli.arguments import Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted, paint
-from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING
+from trace_cli.runtime import Invocation
+from trace_store.maintenance.fsck_objects import ERROR, INFO, WARNING, Finding
+from trace_store.maintenance.repair_report import RepairReport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_cli.runtime import Invocation
-    from trace_store.maintenance.fsck_objects import Finding
-    from trace_store.maintenance.repair_report import RepairReport
-
+    from trace_cli.runtime import ResultsAndCode
 
 _STYLES = {ERROR: "red", WARNING: "yellow", INFO: "dim"}
 
@@ -29,8 +28,8 @@ _STYLES = {ERROR: "red", WARNING: "yellow", INFO: "dim"}
     JSON,
 )
 def fsck(
-    invocation: Invocation, *, repair: bool, source: str | None, dry_run: bool, as_json: bool
-) -> int:
+    invocation: Invocation, *, repair: bool, source: str | None, dry_run: bool
+) -> ResultsAndCode:
     """Verify every object, ref and link.
 
     All bytes are read and all hashes recomputed. Each finding is a line with a stable code. The exit code is 12 if one
@@ -44,61 +43,53 @@ def fsck(
     if not repair and (source is not None or dry_run):
         raise usage_error("--from and --dry-run require --repair")
     if repair:
-        return repair_repository(invocation, source=source, dry_run=dry_run, as_json=as_json)
+        return (yield from repair_repository(invocation, source=source, dry_run=dry_run))
     with opened(invocation) as here:
         findings = here.maintenance.fsck()
-    if as_json:
-        for finding in findings:
-            fields = ("severity", "code", "what", "detail")
-            render.records.write_record(
-                invocation, {name: getattr(finding, name) for name in fields}
-            )
-        wrong = sum(finding.severity == ERROR for finding in findings)
-        return EXIT_DAMAGED if wrong else EXIT_OK
-    return tell_findings(invocation, findings)
+    yield findings, finding_lines(invocation, findings)
+    return _exit_code(findings)
 
 
-def tell_findings(invocation: Invocation, findings: Sequence[Finding]) -> int:
-    """Print findings, one per line, and their number; return the exit code."""
+def finding_lines(invocation: Invocation, findings: Sequence[Finding]) -> Iterator[str]:
+    """Yield findings, one per line; their number is a note."""
     for finding in findings:
         severity = paint(invocation, finding.severity, _STYLES[finding.severity])
         where = one_line(finding.what)
-        invocation.line(f"{severity} {finding.code} {where}: {one_line(finding.detail)}")
+        yield f"{severity} {finding.code} {where}: {one_line(finding.detail)}"
     wrong = sum(finding.severity == ERROR for finding in findings)
     others = len(findings) - wrong
     said = [counted(wrong, "error")] + ([counted(others, "remark")] if others else [])
     invocation.note(", ".join(said) if findings else "no problems found")
-    return EXIT_DAMAGED if wrong else EXIT_OK
 
 
 def repair_repository(
-    invocation: Invocation, *, source: str | None, dry_run: bool, as_json: bool
-) -> int:
+    invocation: Invocation, *, source: str | None, dry_run: bool
+) -> ResultsAndCode:
     """Repair the repository, print what was repaired or lost; return the exit code."""
-    bar = porcelain.progress.Progress(invocation, quiet=as_json)
-    with bar, opened(invocation, quiet=as_json, damaged=True) as here:
+    bar = porcelain.progress.Progress(invocation)
+    with bar, opened(invocation, quiet=invocation.as_json, damaged=True) as here:
         report = here.maintenance.repair(source, dry_run=dry_run, progress=bar.tell)
-    if as_json:
-        render.records.write_record(invocation, report.record())
-        return _exit_code(report)
+    yield report, _repair_lines(invocation, report)
+    return _exit_code(report.remaining)
+
+
+def _repair_lines(invocation: Invocation, report: RepairReport) -> Iterator[str]:
     for each in report.mended:
         kind = paint(invocation, each.kind, "green")
-        invocation.line(f"{kind} {one_line(each.what)}: {one_line(each.detail)}")
+        yield f"{kind} {one_line(each.what)}: {one_line(each.detail)}"
     for lost in report.lost:
         where = f", on {', '.join(map(one_line, lost.refs))}" if lost.refs else ""
-        invocation.line(
-            f"{paint(invocation, 'lost', 'red')} {lost.oid}: {one_line(lost.why)}{where}"
-        )
-    if dry_run:
+        yield f"{paint(invocation, 'lost', 'red')} {lost.oid}: {one_line(lost.why)}{where}"
+    if report.dry_run:
         invocation.note(f"{counted(len(report.mended), 'step')} to do; nothing was written")
     elif report.kept:
         kept = counted(len(report.kept), "file")
         invocation.note(
             f"{kept} set aside in .trace/lost-found; the report is {safe(report.report)}"
         )
-    return tell_findings(invocation, report.remaining)
+    yield from finding_lines(invocation, report.remaining)
 
 
-def _exit_code(report: RepairReport) -> int:
-    wrong = any(finding.severity == ERROR for finding in report.remaining)
+def _exit_code(findings: Sequence[Finding]) -> int:
+    wrong = any(finding.severity == ERROR for finding in findings)
     return EXIT_DAMAGED if wrong else EXIT_OK

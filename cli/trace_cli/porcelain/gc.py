@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+
+import trace_store
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.common import JSON, QUIET, opened
 from trace_cli.porcelain.progress import Progress
-from trace_cli.porcelain.seal import QUIET
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, size, table
-from trace_store import errors, repo
-from trace_store.repo.maintenance import GRACE_DAYS
+from trace_cli.runtime import Invocation
+from trace_store import errors
+from trace_store.history.retention import ExpiryReport
+from trace_store.maintenance.gc import GcReport
+from trace_store.maintenance.maintenance import GRACE_DAYS, Maintenance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from trace_cli.runtime import Invocation
-    from trace_store.history.retention import ExpiryReport
-    from trace_store.maintenance.gc import GcReport
-    from trace_store.repo.maintenance import Maintenance
-    from trace_store.repo.maintenance import Progress as Tell
+    from trace_cli.runtime import Results
+    from trace_store.maintenance.maintenance import Progress as Tell
 
 DRY_RUN = Option("-n --dry-run", "dry_run", "Only print what would be done")
 GRACE = Option(
@@ -75,13 +74,11 @@ def gc(
     dry_run: bool,
     grace: int,
     expire: int | None,
-    as_json: bool,
-    quiet: bool,
     retention: str | None,
     max_count: int | None,
     max_size: str | None,
     keep: list[str],
-) -> None:
+) -> Results:
     """Seal, pack and delete unreachable data.
 
     Unreachable loose objects move to .trace/quarantine, and are deleted from there after another grace period. Old
@@ -90,24 +87,24 @@ def gc(
 
     Refs stay in the trash unless settings (trash_retention, trash_count, trash_size) or the options limit it.
     """
-    report = _collected(
+    return _collected(
         *(invocation, retention, max_count, max_size, keep),
         lambda upkeep, progress: upkeep.gc(
             grace_days=grace, reflog_days=expire, dry_run=dry_run, progress=progress
         ),
+        _gc_lines,
         dry_run=dry_run,
-        as_json=as_json,
-        quiet=quiet,
     )
-    if report is None:
-        return
+
+
+def _gc_lines(invocation: Invocation, report: GcReport) -> Iterator[str]:
     if report.packs:
-        invocation.line(f"packed into {counted(report.packs, 'pack')}")
+        yield f"packed into {counted(report.packs, 'pack')}"
     if report.entries:
         what = counted(report.entries, "line")
-        invocation.line(f"{what} expired from reflogs")
+        yield f"{what} expired from reflogs"
     if report.bytes_emptied:
-        invocation.line(f"{size(report.bytes_emptied)} freed from quarantine")
+        yield f"{size(report.bytes_emptied)} freed from quarantine"
     if report.sealed:
         what = counted(report.sealed, "object")
         invocation.note(f"{what} in packs unreachable: `trace prune` deletes them")
@@ -128,13 +125,11 @@ def prune(
     dry_run: bool,
     grace: int,
     now: bool,
-    as_json: bool,
-    quiet: bool,
     retention: str | None,
     max_count: int | None,
     max_size: str | None,
     keep: list[str],
-) -> None:
+) -> Results:
     """Delete unreachable objects, also from packs. This cannot be undone.
 
     Packs with such objects are rewritten. The objects stay readable in .trace/quarantine until `trace gc` deletes them.
@@ -143,17 +138,17 @@ def prune(
     """
     if now and grace != GRACE_DAYS:
         raise errors.InvalidInputError("--now and --grace exclude each other")
-    report = _collected(
+    return _collected(
         *(invocation, retention, max_count, max_size, keep),
         lambda upkeep, progress: upkeep.prune(
             grace_days=0 if now else grace, dry_run=dry_run, progress=progress
         ),
+        _prune_lines,
         dry_run=dry_run,
-        as_json=as_json,
-        quiet=quiet,
     )
-    if report is None:
-        return
+
+
+def _prune_lines(invocation: Invocation, report: GcReport) -> Iterable[str]:
     if report.taken:
         invocation.note(
             "they stay readable in quarantine; `trace gc` deletes them later, `trace gc --grace 0` now"
@@ -162,6 +157,7 @@ def prune(
         what = counted(report.tracked, "pack")
         invocation.note(f"note: {what} are in git; its other branches may need them")
     _tell_rest(invocation, report)
+    return ()
 
 
 def _collected(
@@ -171,13 +167,12 @@ def _collected(
     max_size: str | None,
     keep: list[str],
     collect: Callable[[Maintenance, Tell], GcReport],
+    lines: Callable[[Invocation, GcReport], Iterable[str]],
     *,
     dry_run: bool,
-    as_json: bool,
-    quiet: bool,
-) -> GcReport | None:
-    """Expire refs in the trash, collect, and print what was removed; return None if there is nothing more to print."""
-    with opened(invocation) as here, Progress(invocation, quiet=quiet) as progress:
+) -> Results:
+    """Expire refs in the trash, collect, and yield what was removed; `lines` are about the rest."""
+    with opened(invocation) as here, Progress(invocation) as progress:
         expiry = here.trash.expire(
             retention=retention,
             max_count=max_count,
@@ -186,20 +181,22 @@ def _collected(
             dry_run=dry_run,
         )
         report = collect(here.maintenance, progress.tell)
-    if as_json:
-        record = repo.maintenance_records.gc(report, expiry, dry_run=dry_run)
-        write_record(invocation, record)
-    elif dry_run and not quiet:
-        _tell_plan(invocation, report, expiry)
-    if as_json or dry_run or quiet:
-        return None
-    _tell_expired(invocation, expiry)
-    _tell_taken(invocation, report)
-    return report
+    yield (
+        lambda: trace_store.record(
+            report,
+            dry_run=dry_run,
+            expired=[{"ref": each.ref, "rule": rule} for each, rule in expiry.expired],
+            expired_bytes=expiry.freed.disk,
+            kept=[{"ref": each.ref, "reason": reason} for each, reason in expiry.kept],
+        ),
+        _plan_lines(invocation, report, expiry)
+        if dry_run
+        else _removed_lines(invocation, report, expiry, lines),
+    )
 
 
-def _tell_plan(invocation: Invocation, report: GcReport, expiry: ExpiryReport) -> None:
-    """Print what a dry run found as a table."""
+def _plan_lines(invocation: Invocation, report: GcReport, expiry: ExpiryReport) -> Iterator[str]:
+    """Yield what a dry run found as a table."""
     rows: list[tuple[str, int | None, int | None]] = [
         (f"trash, by {rule}", sum(why == rule for _, why in expiry.expired), None)
         for rule in dict.fromkeys(why for _, why in expiry.expired)
@@ -225,27 +222,29 @@ def _tell_plan(invocation: Invocation, report: GcReport, expiry: ExpiryReport) -
         invocation.note("nothing to remove")
         return
     header = ("dry run", "number", "bytes")
-    for line in table(invocation, header, cells, LEFT + RIGHT * 2):
-        invocation.line(line)
+    yield from table(invocation, header, cells, LEFT + RIGHT * 2)
     _tell_damaged(invocation, report)
 
 
-def _tell_expired(invocation: Invocation, expiry: ExpiryReport) -> None:
+def _removed_lines(
+    invocation: Invocation,
+    report: GcReport,
+    expiry: ExpiryReport,
+    rest: Callable[[Invocation, GcReport], Iterable[str]],
+) -> Iterator[str]:
     if expiry.expired:
         what = counted(len(expiry.expired), "ref")
-        invocation.line(f"{what} expired from the trash, {size(expiry.freed.disk)} on the disk")
+        yield f"{what} expired from the trash, {size(expiry.freed.disk)} on the disk"
     if expiry.kept:
         reasons = ", ".join(dict.fromkeys(reason for _, reason in expiry.kept))
         what = counted(len(expiry.kept), "ref")
         invocation.note(f"note: {what} stayed in the trash: {reasons}")
-
-
-def _tell_taken(invocation: Invocation, report: GcReport) -> None:
     if report.taken:
         what = counted(report.taken, "object")
-        invocation.line(f"{what} removed as unreachable, {size(report.bytes_taken)}")
+        yield f"{what} removed as unreachable, {size(report.bytes_taken)}"
     else:
         invocation.note("nothing to remove")
+    yield from rest(invocation, report)
 
 
 def _tell_rest(invocation: Invocation, report: GcReport) -> None:

@@ -20,7 +20,7 @@ NAME_COLUMNS = 16
 
 @takes(
     Option("-a --all", "everything", "List all commands and topics"),
-    Argument("COMMAND", "words", "A command, a subcommand or a topic", ANY),
+    Argument("COMMAND", "words", "A command, a subcommand or a topic", ANY, completes="HELPED"),
 )
 def show_help(invocation: Invocation, *, everything: bool, words: list[str]) -> int:
     """Show help, as `trace COMMAND --help` does.

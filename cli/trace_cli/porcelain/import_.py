@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 
 from trace_cli import porcelain
 from trace_cli.arguments import ANY, Argument, Option, takes
@@ -18,22 +19,20 @@ from trace_cli.porcelain.common import (
 )
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, paint, table
-from trace_store.errors import NotFoundError, UnreadableInputError
-from trace_store.importers import format_names
+from trace_cli.runtime import Invocation
+from trace_store import Repo, Store
+from trace_store.base.environment import Environment
+from trace_store.errors import NotFoundError, RepositoryNotFoundError, UnreadableInputError
+from trace_store.importers import format_names, project_folder
 from trace_store.importers.discovery import EMPTY
 from trace_store.importers.registry import BUILT_IN
-from trace_store.importers.report import NOT_READ
+from trace_store.importers.report import NOT_READ, FileReport, ImportReport
+from trace_store.sessions.transcripts import Transcripts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from trace_cli.runtime import Invocation
-    from trace_store.environment import Environment
-    from trace_store.importers.report import FileReport, ImportReport
-    from trace_store.repo.transcripts import Transcripts
+    from trace_cli.runtime import Results
 
 
 def formats_of(incomplete: str) -> list[str]:
@@ -88,9 +87,7 @@ def import_(
     everything: bool,
     verbose: bool,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Import transcripts of agent sessions.
 
     Each session becomes a branch `sessions/FORMAT/ID`. Subagents and rewinds become branches from the message where
@@ -101,14 +98,19 @@ def import_(
     Secrets are replaced by placeholders, in messages and in the kept source files, unless --secrets or your settings
     say otherwise.
 
+    --all imports the sessions of this folder and of those above it, up to the project's. Without a repository, it
+    creates one at the root of the git work tree, or here.
+
         trace import session.jsonl
         trace import --all
     """
-    with opened(invocation, quiet=quiet, secrets=secrets) as here:
+    if everything:
+        _create_if_none(invocation, form or "")
+    with opened(invocation, secrets=secrets) as here:
         found = _discover(invocation, here.transcripts, form or "") if everything else []
         if not paths and not found:
             raise usage_error("nothing to import", "name transcripts or use --all")
-        progress = Progress(invocation, quiet=quiet)
+        progress = Progress(invocation)
         try:
             report = here.transcripts.import_(
                 *paths,
@@ -126,14 +128,11 @@ def import_(
         finally:
             progress.clear()
             finish(invocation, here)
-        if not quiet:
+        if not invocation.quiet:
             moved = {branch.ref for file in report.files for branch in file.branches}
             porcelain.in_progress.tell_stopped(invocation, here.in_progress, moved)
-    if as_json and not quiet:
-        write_record(invocation, report.as_map())
-    elif not quiet:
-        show_report(invocation, report, verbose=verbose)
-    if not quiet:
+    yield report, report_lines(invocation, report, verbose=verbose)
+    if not invocation.quiet:
         tell_secrets(invocation, report.secrets, here.guard)
     if report.errors:
         if len(report.errors) > 1:
@@ -153,6 +152,20 @@ def _interruption(path: str) -> str:
     if not path:
         return "interrupted before anything was imported"
     return f"interrupted at {one_line(path, 200)}; everything read so far is imported; repeat the command to continue"
+
+
+def _create_if_none(invocation: Invocation, form: str) -> None:
+    """Create a repository in the project folder if there is none, but agents worked in it."""
+    environment, folder = invocation.environment, invocation.folder
+    if invocation.directory is not None or environment.trace_dir is not None:
+        return
+    try:
+        Store.find(folder, environment, trusting=True, damaged=True)
+    except RepositoryNotFoundError:
+        _discover(invocation, Repo(Store.memory(), environment=environment).transcripts, form)
+        with Repo.init(project_folder(folder), environment=environment) as made:
+            where = safe(made.store.layout.root)
+        invocation.note(f"note: created an empty repository in {where}")
 
 
 def _discover(invocation: Invocation, transcripts: Transcripts, form: str) -> list[str]:
@@ -194,8 +207,10 @@ def _short(path: str, environment: Environment) -> str:
     return f"~{path.removeprefix(home)}" if is_below else path
 
 
-def show_report(invocation: Invocation, report: ImportReport, *, verbose: bool = False) -> None:
-    """Print an import's result: a line per file, then totals.
+def report_lines(
+    invocation: Invocation, report: ImportReport, *, verbose: bool = False
+) -> Iterator[str]:
+    """Yield an import's result: a line per file, then totals.
 
     With many files, only failed ones get a line.
     """
@@ -203,19 +218,17 @@ def show_report(invocation: Invocation, report: ImportReport, *, verbose: bool =
     for file in report.files:
         if many and file.error is None:
             continue
-        for line in _file_lines(invocation, file):
-            invocation.line(line)
+        yield from _file_lines(invocation, file)
         for note in _skip_notes(file):
             invocation.note(note)
-    for line in _formats_table(invocation, report):
-        invocation.line(line)
+    yield from _formats_table(invocation, report)
     outcomes = ", ".join(f"{number(count)} {name}" for name, count in report.outcomes().items())
     present = sum(file.commits_present for file in report.files)
     made = f"{counted(report.commits, 'commit')}, {counted(report.messages, 'message')}"
     made += f", {counted(present, 'commit')} already present" if present else ""
-    invocation.line(f"{_file_counts(report)}: {made}")
+    yield f"{_file_counts(report)}: {made}"
     if outcomes:
-        invocation.line(f"records: {outcomes}")
+        yield f"records: {outcomes}"
 
 
 def _file_counts(report: ImportReport) -> str:

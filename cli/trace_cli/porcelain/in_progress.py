@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from trace_cli.arguments import Option
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import finish, opened
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import short_address, write_record
+from trace_cli.render.records import short_address
 from trace_cli.render.tables import counted, paint
 from trace_store import errors
+from trace_store.merge import Stopped
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
 from trace_store.merge.in_progress import WORDS
-from trace_store.repo import Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Any
 
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results
     from trace_store.merge.conflicts import Conflict, ConflictMessage
     from trace_store.merge.meaning_warnings import MeaningWarning
     from trace_store.repo.repository import Repo
-
 
 WIDTH = 72
 SHOWN_MESSAGES = 3
@@ -86,7 +87,7 @@ FAVOUR = Option(
 class ResumableCommand:
     """One call of a command that may stop at conflicts, with its options; `way` are those of GOING_ON."""
 
-    __slots__ = ("_invocation", "_json", "_kind", "_quiet", "_secrets", "_way")
+    __slots__ = ("_invocation", "_kind", "_secrets", "_way")
 
     def __init__(
         self,
@@ -94,17 +95,12 @@ class ResumableCommand:
         kind: str,
         way: tuple[bool, bool, bool],
         secrets: str,
-        *,
-        as_json: bool,
-        quiet: bool,
     ) -> None:
         self._invocation = invocation
         self._kind = kind
         go_on, abort, skip = way
         self._way = ["go on"] * go_on + ["abort"] * abort + ["skip"] * skip
         self._secrets = secrets
-        self._json = as_json
-        self._quiet = quiet
 
     def check(
         self, what: str, given: object, *, needed: bool = True, alone: Sequence[str] = ()
@@ -123,18 +119,16 @@ class ResumableCommand:
     def carry_out(
         self,
         begin: Callable[[Repo], Any],
-        record: Callable[[Any], list[dict[str, Any]]],
-        tell: Callable[[Repo, Any], None],
+        lines: Callable[[Repo, Any], Iterable[str]],
         message: str = "",
         judge: bool = False,
         drop_pinned: bool = False,
-    ) -> None:
-        """Start, continue or abort, seal, and print the result.
+    ) -> Results:
+        """Start, continue or abort, seal, and yield the result.
 
         Args:
-            begin: starts the command; returns its result, or None if there is nothing to print.
-            record: returns the result as JSON.
-            tell: prints the result for people.
+            begin: starts the command; returns its result.
+            lines: returns the lines about the result.
             message: the commit message of a continued merge.
             judge: whether the model judges reapplied commits on --continue.
             drop_pinned: whether a continued rebase may drop pinned messages.
@@ -143,9 +137,9 @@ class ResumableCommand:
             ConflictError: it stopped at conflicts.
         """
         invocation = self._invocation
-        with opened(invocation, quiet=self._quiet, secrets=self._secrets) as repo:
+        with opened(invocation, secrets=self._secrets) as repo:
             if self._way == ["abort"]:
-                self._give_up(repo)
+                yield from self._give_up(repo)
                 return
             found: Any
             if self._way:
@@ -157,35 +151,29 @@ class ResumableCommand:
                 )
             else:
                 found = begin(repo)
-            if found is None:
-                return
             stopped = isinstance(found, Stopped)
             if stopped:
                 found = found.so_far
             else:
                 finish(invocation, repo)
-            if self._json:
-                for each in record(found):
-                    write_record(invocation, each)
-            else:
-                tell(repo, found)
-                if stopped:
-                    for line in conflict_lines(invocation, found.conflicts):
-                        invocation.line(line)
+            if not invocation.as_json:
+                warn(invocation, getattr(found, "warnings", ()))
+            conflicts = conflict_lines(invocation, found.conflicts) if stopped else ()
+            yield found, chain(lines(repo, found), conflicts)
             if stopped:
                 raise _stopped(self._kind, found.conflicts)
 
-    def _give_up(self, repo: Repo) -> None:
+    def _give_up(self, repo: Repo) -> Results:
         given_up = waiting(repo, self._kind)
         given_up.abort()
-        if self._json:
-            write_record(self._invocation, {"aborted": self._kind, "ref": given_up.ref})
-        elif not self._quiet:
-            branch = safe(given_up.ref.removeprefix("refs/heads/"))
-            now = repo.line(given_up.ref).head.oid if given_up.ref else None
-            moved = now is not None and now != given_up.before
-            where = f"stays at {now.short()}" if now and moved else "is unchanged"
-            self._invocation.line(f"{WORDS[self._kind]} aborted: {branch} {where}")
+        branch = safe(given_up.ref.removeprefix("refs/heads/"))
+        now = repo.line(given_up.ref).head.oid if given_up.ref else None
+        moved = now is not None and now != given_up.before
+        where = f"stays at {now.short()}" if now and moved else "is unchanged"
+        yield (
+            {"aborted": self._kind, "ref": given_up.ref},
+            f"{WORDS[self._kind]} aborted: {branch} {where}",
+        )
 
 
 def waiting(repo: Repo, kind: str = "") -> Stopped:
@@ -194,7 +182,7 @@ def waiting(repo: Repo, kind: str = "") -> Stopped:
     Raises:
         StateError: there is none, or it is of another kind.
     """
-    return repo.branches.stopped(kind)
+    return repo.stopped(kind)
 
 
 def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trace_cli.failures import usage_error
 from trace_store import Message, errors, providers
-from trace_store.ident import count_of, is_count
+from trace_store.base.ident import count_of, is_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

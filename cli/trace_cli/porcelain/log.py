@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from itertools import islice
 
+import trace_store
 from trace_cli import render
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.commits import Minutes, commit_lines, log_row
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, fit, highlight_hit, paint, table, terminal_width
-from trace_store import errors, repo
+from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_cli.render.graph import Drawing
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results
     from trace_store.history.log import LogEntry
-    from trace_store.repo.handle import Revision
     from trace_store.repo.repository import Repo
+    from trace_store.store.revision import Revision
 
 DEFAULT_LIMIT = 1000
 """How many commits `trace log` holds in memory to align its columns; more are printed in further blocks."""
@@ -116,7 +116,6 @@ def log(
     tokens: bool,
     merges: bool,
     no_merges: bool,
-    as_json: bool,
     text: str,
     kind: str,
     role: str,
@@ -130,7 +129,7 @@ def log(
     since: str,
     until: str,
     follow: str,
-) -> None:
+) -> Results:
     """List commits, newest first.
 
     On a terminal, lines are cut to its width; otherwise they have up to 300 characters of the first message.
@@ -165,13 +164,13 @@ def log(
     asked = any(each not in ("", None) for each in filters.values())
     if merges and no_merges:
         raise usage_error("--merges and --no-merges exclude each other")
-    if graph and as_json:
+    if graph and invocation.as_json:
         raise usage_error(
             "--graph cannot be combined with --json", "--json prints the parents of each commit"
         )
     if graph and (backwards or patch or stat):
         raise usage_error("--graph cannot be combined with --patch, --stat or --reverse")
-    if as_json and (patch or stat):
+    if invocation.as_json and (patch or stat):
         raise usage_error(
             "-p and --stat cannot be combined with --json",
             "`trace diff --json A B` compares two commits",
@@ -196,15 +195,16 @@ def log(
         if backwards:
             entries = reversed(list(entries))
         full = (full or patch or stat) and not oneline
-        sought = "" if oneline else text
-        show = _Block(invocation, full, tokens, as_json, drawn, sought)
+        show = _Block(invocation, full, tokens, drawn, "" if oneline else text)
         if patch or stat:
             show.changes = _ContextChanges(invocation, here, stat=not patch, oldest_first=backwards)
         entries, gap = _up_to_gap(invocation, entries)
         while block := list(islice(entries, DEFAULT_LIMIT)):
-            show(block, here.branches.names([e.oid for e in block], trash=trash or as_json))
+            names = here.branches.names([e.oid for e in block], trash=trash or invocation.as_json)
+            result = (trace_store.record(e, refs=names.get(e.oid, ())) for e in block)
+            yield result, show(block, names)
         if gap:
-            raise errors.BrokenHistoryError(f"the history is incomplete: {gap[0].message}")
+            raise _broken(gap[0])
 
 
 def _asked(here: Repo, revisions: list[Revision], **wanted: Any) -> Iterator[LogEntry]:
@@ -215,6 +215,13 @@ def _asked(here: Repo, revisions: list[Revision], **wanted: Any) -> Iterator[Log
         if error.data.get("argument") in ("since", "until"):
             error.data.setdefault("hint", "`2026-03-02`, `2 days ago`")
         raise
+
+
+def _broken(gap: errors.ObjectNotFoundError) -> errors.BrokenHistoryError:
+    oid = gap.data.get("oid")
+    return errors.BrokenHistoryError(
+        f"incomplete: commit {oid} is missing, and what came before it", oid=oid
+    )
 
 
 def _up_to_gap(
@@ -241,10 +248,10 @@ def _up_to_gap(
 
 
 class _Block:
-    """Prints entries, one block at a time."""
+    """The lines of entries, one block at a time."""
 
     __slots__ = (
-        *("_as_json", "_drawn", "_full", "_invocation", "_sought", "_tokens"),
+        *("_drawn", "_full", "_invocation", "_sought", "_tokens"),
         "changes",
     )
 
@@ -253,7 +260,6 @@ class _Block:
         invocation: Invocation,
         full: bool,
         tokens: bool,
-        as_json: bool,
         drawn: Drawing | None,
         sought: str,
     ) -> None:
@@ -261,42 +267,35 @@ class _Block:
         self._sought = sought
         self._full = full
         self._tokens = tokens
-        self._as_json = as_json
         self._drawn = drawn
         self.changes: _ContextChanges | None = None
 
-    def __call__(self, entries: list[LogEntry], names: dict[bytes, list[str]]) -> None:
-        invocation = self._invocation
-        if self._as_json:
-            for entry in entries:
-                write_record(invocation, repo.records.log_entry(entry, names))
-        elif self._drawn is not None:
-            self._draw(self._drawn, entries, names)
+    def __call__(self, entries: list[LogEntry], names: dict[bytes, list[str]]) -> Iterator[str]:
+        if self._drawn is not None:
+            yield from self._draw(self._drawn, entries, names)
         elif self._full or self.changes is not None:
             changes = None if self.changes is None else self.changes.of(entries)
             for entry in entries:
-                self._describe(entry, names)
-                for line in () if changes is None else next(changes):
-                    invocation.line(line)
+                yield from self._describe(entry, names)
+                yield from () if changes is None else next(changes)
         else:
-            self._list(entries, names)
+            yield from self._list(entries, names)
 
     def _describe(
         self,
         entry: LogEntry,
         names: dict[bytes, list[str]],
-    ) -> None:
+    ) -> Iterator[str]:
         if self._full:
-            for line in commit_lines(self._invocation, entry, names):
-                self._invocation.line(line)
+            yield from commit_lines(self._invocation, entry, names)
         else:
-            self._list([entry], names)
+            yield from self._list([entry], names)
 
     def _list(
         self,
         entries: list[LogEntry],
         names: dict[bytes, list[str]],
-    ) -> None:
+    ) -> Iterator[str]:
         # Programs get uncut lines, so that a search finds everything.
         cut = self._invocation.terminal
         minutes = Minutes()
@@ -305,29 +304,29 @@ class _Block:
         style = ["yellow", "dim", "", *(["", ""] if self._tokens else []), ""]
         lines = table(self._invocation, (), rows, align, [style] * len(rows))
         for line, entry in zip(lines, entries, strict=True):
-            self._invocation.line(line)
+            yield line
             if self._sought and self._sought.casefold() not in line.casefold():
                 found = entry.snippet(self._sought)
                 if found is not None:
-                    self._invocation.line(f"    {highlight_hit(self._invocation, found)}")
+                    yield f"    {highlight_hit(self._invocation, found)}"
 
     def _draw(
         self,
         drawn: Drawing,
         entries: list[LogEntry],
         names: dict[bytes, list[str]],
-    ) -> None:
+    ) -> Iterator[str]:
         invocation, minutes = self._invocation, Minutes()
         width = terminal_width(invocation)
         for entry in entries:
             for row in drawn.graph.commit(entry.oid, drawn.parents(entry)):
                 if "*" not in row:
-                    invocation.line(row)
+                    yield row
                 elif self._full:
                     lines = commit_lines(invocation, entry, names)
-                    invocation.line(f"{row} {lines[0]}")
+                    yield f"{row} {lines[0]}"
                     for line in lines[1:]:
-                        invocation.line(f"{row.replace('*', '|')} {line}".rstrip())
+                        yield f"{row.replace('*', '|')} {line}".rstrip()
                 else:
                     cells = log_row(entry, minutes, names.get(entry.oid), bool(width))
                     line = "  ".join(cells)
@@ -336,7 +335,7 @@ class _Block:
                     if line.startswith(f"{oid}  {when}"):
                         behind = line[len(oid) + 2 + len(when) :]
                         line = f"{paint(invocation, oid, 'yellow')}  {paint(invocation, when, 'dim')}{behind}"
-                    invocation.line(f"{paint(invocation, row, 'dim')} {line}")
+                    yield f"{paint(invocation, row, 'dim')} {line}"
 
 
 class _ContextChanges:

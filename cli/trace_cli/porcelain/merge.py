@@ -17,9 +17,7 @@ from trace_cli.porcelain.in_progress import (
 )
 from trace_cli.porcelain.input import argument_text, text_from
 from trace_cli.render.escape import safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number
-from trace_store import repo
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
 from trace_store.merge.in_progress import MERGE
 from trace_store.merge.inputs import APPEND, SEMANTIC, STRATEGIES
@@ -27,9 +25,9 @@ from trace_store.merge.result import ALLOWED, FAST_FORWARD, MERGED, NEVER, ONLY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results
     from trace_store.merge.result import Merge
-    from trace_store.repo.in_progress import Stopped
+    from trace_store.merge.stopped import Stopped
     from trace_store.repo.repository import Repo
 
 
@@ -79,9 +77,7 @@ def merge(
     skip: bool,
     message: str,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Merge another branch into this one.
 
     Messages and changes that only the other branch has are added. The strategy decides how: append (theirs after ours),
@@ -92,9 +88,7 @@ def merge(
     At conflicts nothing is written, and the exit code is 3. Resolve them with `trace resolve`, then run `trace merge
     --continue`; or cancel with `trace merge --abort`.
     """
-    command = ResumableCommand(
-        invocation, MERGE, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet
-    )
+    command = ResumableCommand(invocation, MERGE, (go_on, abort, skip), secrets)
     beginning = {
         "--strategy": strategy != APPEND,
         "--favour": favour,
@@ -125,11 +119,11 @@ def merge(
             review=ask,
         )
 
-    def tell(here: Repo, found: Merge) -> None:
-        if found.outcome != STOPPED and not quiet:
-            invocation.line(_line(invocation, found, skipped=skip))
+    def lines(here: Repo, found: Merge) -> list[str]:
+        stopped = found.outcome == STOPPED
+        return [] if stopped else [_line(invocation, found, skipped=skip)]
 
-    command.carry_out(begin, lambda found: [repo.records.merge(found)], tell, message)
+    return command.carry_out(begin, lines, message)
 
 
 def _line(invocation: Invocation, found: Merge, *, skipped: bool) -> str:
@@ -181,9 +175,7 @@ def resolve(
     both: bool,
     file: str | None,
     edit: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """List and resolve conflicts of a merge, cherry-pick, revert or rebase.
 
     Without a choice, list the conflicts. A conflict keeps its number and can be resolved again until you continue.
@@ -195,7 +187,7 @@ def resolve(
     said += [TEXT] * (file is not None) + [TEXT] * edit
     if len(said) > 1:
         raise usage_error("choose one resolution")
-    with opened(invocation, quiet=quiet) as here:
+    with opened(invocation) as here:
         stop = waiting(here)
         met = sorted([*stop.conflicts, *stop.settled], key=lambda each: each.number)
         if which not in ("", "all") and not said:
@@ -210,19 +202,11 @@ def resolve(
             stop.resolve(which, said[0], typed)
             met = list(stop.conflicts)
         open_ = [each for each in met if each.resolution is None]
-        if as_json:
-            settled = stop.settled if said else [each for each in met if each.resolution]
-            record = {
-                "conflicts": repo.records.conflicts(open_),
-                "settled": repo.records.settled(settled),
-            }
-            write_record(invocation, record)
-        elif not quiet:
-            for line in conflict_lines(invocation, met):
-                invocation.line(line)
-            if not open_ and (said or not which):
-                kind = stop.kind
-                invocation.line(f"all conflicts are resolved: run `trace {kind} --continue`")
+        settled = stop.settled if said else [each for each in met if each.resolution]
+        lines = conflict_lines(invocation, met)
+        if not open_ and (said or not which):
+            lines.append(f"all conflicts are resolved: run `trace {stop.kind} --continue`")
+        yield {"conflicts": open_, "settled": settled}, lines
 
 
 def _text(invocation: Invocation, text: str | None, file: str | None) -> str:

@@ -7,14 +7,14 @@ import time
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.porcelain.common import JSON
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
+from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
 from trace_store import errors, llm
+from trace_store.llm.contract import Completion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
-    from trace_store.llm.contract import Completion
+    from trace_cli.runtime import Results
 
 HELP = """Without a subcommand, print the model's name, its address, and where its key comes from. Environment variables
 (TRACE_MODEL, TRACE_MODEL_API, TRACE_MODEL_URL, TRACE_MODEL_KEY) override your own settings (`trace config model`); a
@@ -25,7 +25,7 @@ QUESTION = "Answer with the one word: ready"
 
 
 @takes(JSON)
-def model(invocation: Invocation, *, as_json: bool) -> None:
+def model(invocation: Invocation) -> Results:
     """Show which model is asked when no subcommand is given."""
     settings = llm.read_settings(invocation.environment)
     record: dict[str, object] = {
@@ -37,12 +37,9 @@ def model(invocation: Invocation, *, as_json: bool) -> None:
         "deadline": settings.deadline,
         "attempts": settings.attempts,
     }
-    if as_json:
-        write_record(invocation, record)
-        return
-    record["key_from"] = settings.key_from or "none"
-    for name, each in record.items():
-        invocation.line(f"{name.replace('_', ' '):<9} {one_line(str(each))}")
+    shown = {**record, "key_from": settings.key_from or "none"}
+    names = (f"{name.replace('_', ' '):<9} {one_line(str(each))}" for name, each in shown.items())
+    yield record, names
 
 
 @takes(
@@ -50,14 +47,14 @@ def model(invocation: Invocation, *, as_json: bool) -> None:
     Option("--stream", "stream", "Print the answer as it arrives"),
     JSON,
 )
-def test(invocation: Invocation, *, prompt: str, stream: bool, as_json: bool) -> None:
+def test(invocation: Invocation, *, prompt: str, stream: bool) -> Results:
     """Send the model a short prompt, and print its answer, time and usage.
 
     This needs no repository and writes nothing.
     """
     settings = llm.read_settings(invocation.environment)
     asked = llm.HttpModel(settings)
-    pieces = stream and not as_json
+    pieces = stream and not invocation.as_json
 
     def heard(piece: str) -> None:
         invocation.write(safe(piece).encode("utf-8", "backslashreplace"))
@@ -72,21 +69,17 @@ def test(invocation: Invocation, *, prompt: str, stream: bool, as_json: bool) ->
             error.data.setdefault("hint", f"{settings.url or 'its vendor'} was asked; {ELSEWHERE}")
         raise
     milliseconds = round((time.monotonic() - start) * 1000)
-    if as_json:
-        usage = answer.usage.as_map() if answer.usage else None
-        write_record(
-            invocation,
-            {
-                "text": answer.text,
-                "model": answer.model or None,
-                "stop": answer.stop,
-                "milliseconds": milliseconds,
-                "usage": usage,
-            },
-        )
-        return
-    invocation.line("" if pieces else safe(answer.text))
-    invocation.note(f"{_who(answer, settings.name)} answered in {milliseconds:,} ms{_used(answer)}")
+    result = {
+        "text": answer.text,
+        "model": answer.model or None,
+        "stop": answer.stop,
+        "milliseconds": milliseconds,
+        "usage": answer.usage.as_map() if answer.usage else None,
+    }
+    yield result, "" if pieces else safe(answer.text)
+    if not invocation.as_json:
+        by = _who(answer, settings.name)
+        invocation.note(f"{by} answered in {milliseconds:,} ms{_used(answer)}")
 
 
 def _who(answer: Completion, name: str) -> str:

@@ -14,9 +14,9 @@ class Progress:
         path: the file reported last, whether or not it was shown; empty at first.
     """
 
-    def __init__(self, invocation: Invocation, *, quiet: bool) -> None:
+    def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
-        self._shown = invocation.interactive and not quiet
+        self._shown = invocation.interactive and not (invocation.quiet or invocation.as_json)
         self._last = ("", -1)
         self._columns = 0
         self.path = ""

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+
+import trace_store
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
-from trace_store import repo
-from trace_store.maintenance.verify_purged import ENCODINGS
+from trace_cli.runtime import Invocation
+from trace_store.maintenance.object_scan import ContentHolder
+from trace_store.maintenance.purge import PurgePlan, PurgeReport, RewrittenHistory
+from trace_store.maintenance.verify_purged import ENCODINGS, PurgeVerification
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
-    from trace_store.maintenance.object_scan import ContentHolder
-    from trace_store.maintenance.purge import PurgePlan, PurgeReport, RewrittenHistory
-    from trace_store.maintenance.verify_purged import PurgeVerification
+    from trace_cli.runtime import ResultsAndCode
 
 _SHOWN = 20
 """Lines of a list that are printed for people; `--json` has all."""
@@ -37,7 +39,7 @@ _SHOWN = 20
         "The same with TEXT; use --match-file for secrets, since shells keep a history",
         "TEXT",
     ),
-    Option("--again", "again", "Purge again what was purged before and came back"),
+    Option("--again", "again", "Purge what came back after a purge"),
     Option(
         "--rewrite",
         "rewrite",
@@ -71,9 +73,11 @@ def purge(
     yes: bool,
     force: bool,
     verify: bool,
-    as_json: bool,
-) -> int:
+) -> ResultsAndCode:
     """Delete content permanently: from packs, loose objects, journals, caches and indexes. This cannot be undone.
+
+    With a text, each message that a branch shows first gets a wording without it, in a commit of its own; then all
+    contents with the text are purged. What cannot be reworded, and what is purged by id, shows `[purged DATE: reason]`.
 
     A tombstone remains. It records when, by whom and why, and makes Trace refuse the content, and other content that
     contains the text. Commit ids do not change, and all parents still verify. Commit messages are not changed.
@@ -89,7 +93,7 @@ def purge(
         raise usage_error("nothing to purge: give ids, --match-file, --again or --verify")
     with opened(invocation) as here:
         upkeep = here.maintenance
-        with Progress(invocation, quiet=as_json) as progress:
+        with Progress(invocation) as progress:
             plan = upkeep.plan_purge(
                 *oids,
                 texts=texts,
@@ -101,8 +105,9 @@ def purge(
         if dry_run or only_verify:
             report = upkeep.purge(plan, dry_run=True, verify=verify)
         else:
-            if not as_json:
-                _show_plan(invocation, plan)
+            if not invocation.as_json:
+                for line in _plan_lines(plan):
+                    invocation.line(line)
             if not (force or rewrite):
                 plan.check_common()
             if (plan.objects or plan.reappeared) and not yes:
@@ -111,18 +116,17 @@ def purge(
                 report, issued = upkeep.purge_and_rewrite(plan, why=reason, verify=verify)
             else:
                 report = upkeep.purge(plan, why=reason, verify=verify, force=force)
-        if as_json:
-            write_record(
-                invocation,
-                repo.maintenance_records.purge(report, issued, done=not (dry_run or only_verify)),
-            )
-        else:
-            if dry_run:
-                _show_plan(invocation, plan)
-            done = not (dry_run or only_verify)
-            _show(invocation, report, done=done, rewritten=issued is not None)
-            if issued is not None:
-                _show_issued(invocation, issued)
+        done = not (dry_run or only_verify)
+        yield (
+            lambda: trace_store.record(
+                report, purged=done, reissued=[*issued.objects.items()] if issued else []
+            ),
+            chain(
+                _plan_lines(plan) if dry_run else (),
+                _lines(invocation, report, done=done, rewritten=issued is not None),
+                () if issued is None else _issued_lines(invocation, issued),
+            ),
+        )
     unproven = report.absence is not None and not report.absence.is_proven
     return EXIT_INVALID if unproven or report.left or report.damaged else EXIT_OK
 
@@ -152,56 +156,71 @@ def _ask(invocation: Invocation, count: int) -> None:
         raise usage_error("nothing was purged", "--yes skips the question")
 
 
-def _show_plan(invocation: Invocation, plan: PurgePlan) -> None:
-    """Print what would be deleted, and the commits and refs that hold it."""
+def _plan_lines(plan: PurgePlan) -> Iterator[str]:
+    """Yield what would be deleted, and the commits and refs that hold it."""
     for oid in plan.objects[:_SHOWN]:
         size = plan.sizes.get(oid)
         what = "chunks" if size is None else counted(size, "byte")
-        invocation.line(f"blob {oid} ({what})")
-    _more(invocation, len(plan.objects))
+        yield f"blob {oid} ({what})"
+    yield from _more(len(plan.objects))
     for holder in plan.holders.commits[:_SHOWN]:
         refs = ", ".join(map(_short, holder.refs[:3])) or "unreachable"
         if len(holder.refs) > 3:
             refs += f" (+{len(holder.refs) - 3})"
-        invocation.line(f"held by {' '.join(_addresses(holder, short=True))}: {refs}")
-    _more(invocation, len(plan.holders.commits))
+        yield f"held by {' '.join(_addresses(holder, short=True))}: {refs}"
+    yield from _more(len(plan.holders.commits))
     for sent in plan.holders.contexts[:_SHOWN]:
         who = " ".join(filter(None, (sent.provider, sent.model))) or "a provider"
-        invocation.line(f"sent to {one_line(who)}: the context of {sent.commit.short()}")
-    _more(invocation, len(plan.holders.contexts))
+        yield f"sent to {one_line(who)}: the context of {sent.commit.short()}"
+    yield from _more(len(plan.holders.contexts))
     if plan.reappeared:
         back = counted(len(plan.reappeared), "object")
-        invocation.line(f"{back} purged before are here again")
+        yield f"{back} purged before are here again"
 
 
-def _show_issued(invocation: Invocation, issued: RewrittenHistory) -> None:
-    """Print the refs whose history has new ids."""
+def _issued_lines(invocation: Invocation, issued: RewrittenHistory) -> Iterator[str]:
+    """Yield the refs whose history has new ids."""
     count = counted(len(issued.objects), "object")
-    invocation.line(f"rewritten: {count}, in {counted(len(issued.refs), 'ref')}")
+    yield f"rewritten: {count}, in {counted(len(issued.refs), 'ref')}"
     for ref in issued.refs[:_SHOWN]:
-        invocation.line(f"  {_short(ref)}")
-    _more(invocation, len(issued.refs))
+        yield f"  {_short(ref)}"
+    yield from _more(len(issued.refs))
     invocation.note(
         "note: .trace/local/reissued maps old ids to new ones; other clones have to clone again"
     )
 
 
-def _show(invocation: Invocation, report: PurgeReport, *, done: bool, rewritten: bool) -> None:
-    """Print what was deleted, what is left, and what to do about it."""
+def _lines(
+    invocation: Invocation, report: PurgeReport, *, done: bool, rewritten: bool
+) -> Iterator[str]:
+    """Yield what was deleted, what is left, and what to do about it."""
     plan = report.plan
+    yield from _reworded_lines(report, done=done)
     if done:
-        invocation.line(
+        yield (
             f"purged {counted(report.tombstones, 'object')}: {counted(report.packs, 'pack')} rewritten,"
             f" {counted(report.files, 'other file')} removed or changed"
         )
     for path, why in report.left:
-        invocation.line(f"left: {one_line(path)}: {one_line(why)}")
+        yield f"left: {one_line(path)}: {one_line(why)}"
     for name in report.damaged:
-        invocation.line(f"left: pack {one_line(name)} is corrupt; see `trace fsck`")
+        yield f"left: pack {one_line(name)} is corrupt; see `trace fsck`"
     _warn(invocation, report, rewritten=rewritten)
-    _show_absence(invocation, report)
+    yield from _absence_lines(invocation, report)
     if done and report.git_folder and (plan.packed or plan.loose):
         _show_git(invocation, report.git_folder, plan)
+
+
+def _reworded_lines(report: PurgeReport, *, done: bool) -> Iterator[str]:
+    """Yield the messages that got a wording without the text."""
+    for each in report.reworded:
+        branch, count = _short(each.ref), counted(len(each.messages), "message")
+        if each.commit is not None:
+            yield f"reworded {count} on {branch} without the text: {each.commit.short()}"
+        elif done:
+            yield f"not reworded, but purged whole: {count} on {branch}; the repository refuses the rest"
+        else:
+            yield f"would be reworded without the text: {count} on {branch}"
 
 
 def _warn(invocation: Invocation, report: PurgeReport, *, rewritten: bool) -> None:
@@ -245,24 +264,24 @@ def _proof(absence: PurgeVerification, plan: PurgePlan) -> str:
     return f"{said}; no text was searched for, since none is on record"
 
 
-def _show_absence(invocation: Invocation, report: PurgeReport) -> None:
+def _absence_lines(invocation: Invocation, report: PurgeReport) -> Iterator[str]:
     absence = report.absence
     if absence is None:
         return
     for found in absence.found:
-        invocation.line(f"found: {one_line(found.path)}: {one_line(found.what)}, {found.where}")
+        yield f"found: {one_line(found.path)}: {one_line(found.what)}, {found.where}"
     for path, why in absence.unread:
-        invocation.line(f"not read: {one_line(path)}: {one_line(why)}")
+        yield f"not read: {one_line(path)}: {one_line(why)}"
     read = (
         f"{counted(absence.files, 'file')}, {counted(absence.frames, 'frame')} decompressed,"
         f" {counted(absence.objects, 'object')} hashed"
     )
     if absence.is_proven:
-        invocation.line(f"verified: {_proof(absence, report.plan)} ({read})")
+        yield f"verified: {_proof(absence, report.plan)} ({read})"
         if report.plan.texts:
             invocation.note(f"searched for: {'; '.join(ENCODINGS)}")
     else:
-        invocation.line(f"not proven: {counted(len(absence.found), 'place')} ({read})")
+        yield f"not proven: {counted(len(absence.found), 'place')} ({read})"
 
 
 def _show_git(invocation: Invocation, prefix: str, plan: PurgePlan) -> None:
@@ -297,6 +316,6 @@ def _short(ref: str) -> str:
     return safe(ref.removeprefix("refs/").removeprefix("heads/"))
 
 
-def _more(invocation: Invocation, count: int) -> None:
+def _more(count: int) -> Iterator[str]:
     if count > _SHOWN:
-        invocation.line(f"… and {count - _SHOWN:,} more")
+        yield f"… and {count - _SHOWN:,} more"

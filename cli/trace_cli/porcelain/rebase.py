@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Sequence
 
+import trace_store
 from trace_cli.arguments import ANY, OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.advice import asked_model
-from trace_cli.porcelain.common import JSON, QUIET, SECRETS, entry_of
+from trace_cli.porcelain.common import JSON, QUIET, SECRETS, entry_of, opened
 from trace_cli.porcelain.editor import edited
-from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, ResumableCommand, warn
+from trace_cli.porcelain.in_progress import FAVOUR, GOING_ON, ResumableCommand
 from trace_cli.porcelain.input import text_from
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted
-from trace_store import errors, repo
+from trace_cli.runtime import Invocation
+from trace_store import errors
 from trace_store.merge.in_progress import CHERRY_PICK, REBASE
-from trace_store.merge.result import UP_TO_DATE
-from trace_store.merge.todo import ACTIONS
+from trace_store.merge.result import UP_TO_DATE, Rewrite
+from trace_store.merge.stopped import Stopped
+from trace_store.merge.todo import ACTIONS, Step, Todo
+from trace_store.repo.repository import Repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from trace_cli.runtime import Invocation
-    from trace_store.merge.result import Rewrite
-    from trace_store.merge.todo import Step, Todo
-    from trace_store.repo.in_progress import Stopped
-    from trace_store.repo.repository import Repo
+    from trace_cli.runtime import Results
 
 
 def planned(invocation: Invocation, here: Repo, steps: Todo, file: str | None) -> Sequence[Step]:
@@ -96,24 +94,20 @@ def cherry_pick(
     abort: bool,
     skip: bool,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Apply commits or messages from another branch to the end of this one.
 
     Messages keep their addresses. A single message comes with its call or results, as of its commit, or with --at as of
-    another revision. At conflicts nothing is written, as with `trace merge`.
+    another revision. What is already there makes no commit. At conflicts nothing is written, as with `trace merge`.
     """
-    command = ResumableCommand(
-        invocation, CHERRY_PICK, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet
-    )
+    command = ResumableCommand(invocation, CHERRY_PICK, (go_on, abort, skip), secrets)
     command.check("WHAT", wanted, alone=["--at"] * bool(at) + ["--favour"] * bool(favour))
 
     def begin(here: Repo) -> Rewrite | Stopped:
         model = asked_model(invocation, here) if judge else None
         return here.cherry_pick(*wanted, at=at, favour=favour, judge=model)
 
-    _carry_out(invocation, command, CHERRY_PICK, begin, judge=judge, quiet=quiet)
+    return _carry_out(invocation, command, CHERRY_PICK, begin, judge=judge)
 
 
 @takes(
@@ -153,18 +147,14 @@ def rebase(
     abort: bool,
     skip: bool,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Reapply the commits of the current branch since UPSTREAM on top of it.
 
     Commits keep author, time and message, and link to the original. Messages keep their addresses. With -i or --todo, a
     list says what to do with each commit, in any order: pick, reword, edit, squash, fixup or drop. The old tip goes to
     the trash, and ORIG_HEAD names it.
     """
-    command = ResumableCommand(
-        invocation, REBASE, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet
-    )
+    command = ResumableCommand(invocation, REBASE, (go_on, abort, skip), secrets)
     beginning = {
         "--onto": onto,
         "--interactive": interactive,
@@ -182,14 +172,13 @@ def rebase(
     if upstream and root:
         raise usage_error("--root takes no UPSTREAM")
 
-    def begin(here: Repo) -> Rewrite | Stopped | None:
+    if print_todo:
+        return _todo(invocation, None if root else upstream or "", onto)
+
+    def begin(here: Repo) -> Rewrite | Stopped:
         def plan(steps: Todo) -> Sequence[Step]:
             return planned(invocation, here, steps, todo_file)
 
-        if print_todo:
-            steps = here.branches.todo(None if root else upstream or "", onto=onto)
-            _print_todo(invocation, steps, as_json=as_json)
-            return None
         return here.rebase(
             None if root else upstream or "",
             onto=onto,
@@ -199,46 +188,33 @@ def rebase(
             judge=asked_model(invocation, here) if judge else None,
         )
 
-    _carry_out(
-        invocation, command, REBASE, begin, judge=judge, quiet=quiet, drop_pinned=drop_pinned
-    )
+    return _carry_out(invocation, command, REBASE, begin, judge=judge, drop_pinned=drop_pinned)
 
 
-def _print_todo(invocation: Invocation, steps: Todo, *, as_json: bool) -> None:
-    if as_json:
-        for step in steps:
-            write_record(invocation, repo.records.step(step, steps.summary(step)))
-    else:
-        for line in steps.text.splitlines():
-            invocation.line(safe(line))
+def _todo(invocation: Invocation, upstream: str | None, onto: str) -> Results:
+    with opened(invocation) as here:
+        steps = here.todo(upstream, onto=onto)
+        result = (trace_store.record(step, summary=steps.summary(step)) for step in steps)
+        yield result, map(safe, steps.text.splitlines())
 
 
 def _carry_out(
     invocation: Invocation,
     command: ResumableCommand,
     kind: str,
-    begin: Callable[[Repo], Rewrite | Stopped | None],
+    begin: Callable[[Repo], Rewrite | Stopped],
     *,
     judge: bool,
-    quiet: bool,
     drop_pinned: bool = False,
-) -> None:
-    def tell(here: Repo, found: Rewrite) -> None:
+) -> Results:
+    def lines(here: Repo, found: Rewrite) -> Iterator[str]:
         if found.step is not None:
             said = entry_of(here, found.step.oid).summary(60, target_width=40)
-            invocation.line(f"at {found.step.oid.short()} {one_line(said, 200)}")
-            return
-        warn(invocation, found.warnings)
-        if not quiet:
-            invocation.line(_line(invocation, found, kind))
+            yield f"at {found.step.oid.short()} {one_line(said, 200)}"
+        else:
+            yield _line(invocation, found, kind)
 
-    command.carry_out(
-        begin,
-        lambda found: [repo.records.rewrite(found)],
-        tell,
-        judge=judge,
-        drop_pinned=drop_pinned,
-    )
+    return command.carry_out(begin, lines, judge=judge, drop_pinned=drop_pinned)
 
 
 def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:
@@ -248,7 +224,8 @@ def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:
     if found.outcome == UP_TO_DATE and found.there:
         names = ", ".join(oid.short() for oid in found.there[:3])
         more = f" and {len(found.there) - 3} more" if len(found.there) > 3 else ""
-        return f"{branch} already contains {names}{more}"
+        are = "are" if len(found.there) > 1 else "is"
+        return f"{branch} is unchanged: {names}{more} {are} already there"
     if found.outcome == UP_TO_DATE:
         return f"{branch} is already up to date"
     oid = found.after.short() if found.after and invocation.terminal else found.after

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+import trace_store
 from trace_cli import porcelain
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number, paint
-from trace_store import Repo, Store, repo
-from trace_store.context.faults import PROVIDERS
-from trace_store.history.repair import BROKEN, REPAIRED, SOUND
+from trace_cli.runtime import Invocation
+from trace_store import Repo, Store
+from trace_store.context.faults import PROVIDERS, Fault
+from trace_store.history.branch_repair import BROKEN, REPAIRED, SOUND, ContextRepairReport
+from trace_store.importers.report import FileReport, ImportReport
+
+Found = tuple[ContextRepairReport, FileReport | None]
+"""The result for a branch, and the file that the same command imported it from."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_cli.runtime import Invocation
-    from trace_store.context.faults import Fault
-    from trace_store.history.repair import ContextRepairReport
-    from trace_store.importers.report import FileReport, ImportReport
-
-    Found = tuple[ContextRepairReport, FileReport | None]
-    """The result for a branch, and the file that the same command imported it from."""
+    from trace_cli.runtime import ResultsAndCode
 
 
 def providers(incomplete: str) -> list[str]:
@@ -70,9 +69,7 @@ def repair(
     provider: list[str],
     dry_run: bool,
     in_place: bool,
-    as_json: bool,
-    quiet: bool,
-) -> int:
+) -> ResultsAndCode:
     """Find what a provider would reject, and create a valid branch.
 
     Calls without results, results without calls, truncated turns, duplicate messages and the like are fixed in one
@@ -95,37 +92,36 @@ def repair(
     if file is not None and dry_run:
         # A dry run on a transcript needs no repository and stores nothing.
         with Repo(Store.memory(), environment=invocation.environment) as here:
-            taken = _imported(invocation, here, file, form, silent=as_json or quiet)
+            taken = _imported(invocation, here, file, form)
             found = _each_branch(here, taken.files, chosen, dry_run=True)
-        return _tell(invocation, found, taken, as_json=as_json, quiet=quiet)
-    with opened(invocation, quiet=quiet) as here:
+        return (yield from _tell(invocation, found, taken))
+    with opened(invocation) as here:
         if file is not None:
-            taken = _imported(invocation, here, file, form, silent=as_json or quiet)
+            taken = _imported(invocation, here, file, form)
             found = _each_branch(here, taken.files, chosen, in_place=in_place)
         else:
-            report = here.transcripts.repair(
+            report = here.sessions.repair(
                 session or "HEAD", providers=chosen, in_place=in_place, dry_run=dry_run
             )
             found = [(report, None)]
         if not dry_run:
             finish(invocation, here)
-            if not quiet:
+            if not invocation.quiet:
                 porcelain.in_progress.tell_stopped(
                     invocation, here.in_progress, [each.repaired for each, _ in found]
                 )
-    return _tell(invocation, found, taken, as_json=as_json, quiet=quiet)
+    return (yield from _tell(invocation, found, taken))
 
 
-def _imported(
-    invocation: Invocation, here: Repo, path: str, form: str | None, *, silent: bool
-) -> ImportReport:
+def _imported(invocation: Invocation, here: Repo, path: str, form: str | None) -> ImportReport:
     stdin = invocation.stdin if path == "-" else None
-    with Progress(invocation, quiet=silent) as progress:
+    with Progress(invocation) as progress:
         report = here.transcripts.import_(
             path, format=form or "", progress=progress.tell, stdin=stdin
         )
-    if not silent:
-        porcelain.import_.show_report(invocation, report)
+    if not (invocation.as_json or invocation.quiet):
+        for line in porcelain.import_.report_lines(invocation, report):
+            invocation.line(line)
     return report
 
 
@@ -140,7 +136,7 @@ def _each_branch(
     """Repair each imported branch: sessions, subagents and rewinds."""
     return [
         (
-            here.transcripts.repair(
+            here.sessions.repair(
                 branch.ref, providers=providers, in_place=in_place, dry_run=dry_run
             ),
             file,
@@ -154,22 +150,17 @@ def _tell(
     invocation: Invocation,
     found: Sequence[Found],
     taken: ImportReport | None,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> int:
-    """Print the result and return the exit code, or raise the first import error."""
+) -> ResultsAndCode:
+    """Yield the results and return the exit code, or raise the first import error."""
     for report, file in found:
-        if as_json and not quiet:
-            write_record(invocation, repo.maintenance_records.repair(report, file))
-        elif not quiet:
-            _show(invocation, report)
+        skips = () if file is None else file.skips
+        yield (lambda r=report, s=skips: trace_store.record(r, skips=s)), _lines(invocation, report)
     if taken is not None and taken.errors:
         raise taken.errors[0]
     return EXIT_INVALID if any(report.outcome == BROKEN for report, _ in found) else EXIT_OK
 
 
-def _show(invocation: Invocation, report: ContextRepairReport) -> None:
+def _lines(invocation: Invocation, report: ContextRepairReport) -> Iterator[str]:
     name = _short(report.ref) or report.commit.short()
     takers = ", ".join(sorted(report.adaptations))
     if report.outcome == SOUND:
@@ -180,14 +171,14 @@ def _show(invocation: Invocation, report: ContextRepairReport) -> None:
         invocation.note(f"nothing to repair: {where} continues {name} and is valid for {takers}")
         return
     for fault in report.faults:
-        invocation.line(_line(invocation, fault))
+        yield _line(invocation, fault)
     found = counted(len(report.faults), "fault")
     where = paint(invocation, _short(report.repaired), "green")
     if report.outcome == REPAIRED and report.result is not None:
         at = report.result.oid.short()
-        invocation.line(f"{found}: repaired as {where} at {at}, valid for {takers}")
+        yield f"{found}: repaired as {where} at {at}, valid for {takers}"
     else:
-        invocation.line(f"{found}: {name} would be repaired as {where}")
+        yield f"{found}: {name} would be repaired as {where}"
     adapted = [
         f"{number(len(repairs))} for {provider}"
         for provider, repairs in sorted(report.adaptations.items())

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, QUIET, SECRETS, entry_of, guarded_message
+from trace_cli.porcelain.common import (
+    JSON,
+    NOTHING,
+    QUIET,
+    SECRETS,
+    entry_of,
+    guarded_message,
+)
 from trace_cli.porcelain.in_progress import GOING_ON, ResumableCommand
-from trace_store import repo
-from trace_store.ident import is_count
+from trace_cli.runtime import Invocation
+from trace_store.base.ident import is_count
 from trace_store.merge.conflicts import OURS, THEIRS
 from trace_store.merge.in_progress import REVERT
+from trace_store.merge.revert import Revert
+from trace_store.merge.stopped import Stopped
+from trace_store.repo.repository import Repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_cli.runtime import Invocation
-    from trace_store.merge.revert import Revert
-    from trace_store.repo.in_progress import Stopped
-    from trace_store.repo.repository import Repo
+    from trace_cli.runtime import Results
 
 
 @takes(
@@ -47,9 +54,7 @@ def revert(
     abort: bool,
     skip: bool,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Revert commits by adding new ones.
 
     Added messages are removed, removed ones restored, and edits, priorities, labels, moves, compressions and tools
@@ -63,9 +68,7 @@ def revert(
         trace revert HEAD~1            revert the commit before the last
         trace revert main~3..main      revert three commits
     """
-    command = ResumableCommand(
-        invocation, REVERT, (go_on, abort, skip), secrets, as_json=as_json, quiet=quiet
-    )
+    command = ResumableCommand(invocation, REVERT, (go_on, abort, skip), secrets)
     command.check("REVISION", wanted)
 
     def begin(here: Repo) -> Revert | Stopped:
@@ -74,17 +77,20 @@ def revert(
         said = guarded_message(invocation, here, message)
         return here.revert(*wanted, message=said, favour=favour)
 
-    def tell(here: Repo, found: Revert) -> None:
+    def lines(here: Repo, found: Revert) -> Iterator[str]:
         if found.step is not None:
-            invocation.line(f"reverting {found.step.short()}")
-        elif not quiet:
-            for done in found.made:
-                what = ", ".join(done.operations)
-                invocation.line(f"{done.oid.short()} reverts {done.reverts.short()} ({what})")
-            if not found.made:
-                invocation.line("nothing is reverted")
+            yield f"reverting {found.step.short()}"
+            return
+        for done in found.made:
+            what = ", ".join(done.operations)
+            yield f"{done.oid.short()} reverts {done.reverts.short()} ({what})"
+        if not found.made:
+            names = ", ".join(oid.short() for oid in found.there[:3])
+            more = f" and {len(found.there) - 3} more" if len(found.there) > 3 else ""
+            why = f": no change of {names}{more} is visible" if names else ""
+            yield f"{NOTHING}{why}"
 
-    command.carry_out(begin, repo.records.revert, tell)
+    return command.carry_out(begin, lines)
 
 
 def _refuse_mainline(here: Repo, wanted: Sequence[str], number: str) -> None:

@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.common import JSON, QUIET, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
+    from collections.abc import Iterator
 
-QUIET = Option("-q --quiet", "quiet", "Print nothing")
+    from trace_cli.runtime import Invocation, Results
+    from trace_store.maintenance.repack import PackReport
+    from trace_store.maintenance.seal import SealReport
 
 
 @takes(JSON, QUIET)
-def seal(invocation: Invocation, *, as_json: bool, quiet: bool) -> None:
+def seal(invocation: Invocation) -> Results:
     """Write everything to files that git can commit.
 
     The journal is written to a pack, and the files of all refs are updated. Then `git add .trace` adds everything.
     """
     with opened(invocation) as repo:
         report = repo.maintenance.seal(fully=True)
-    if as_json:
-        write_record(
-            invocation,
-            {
-                "transactions": report.transactions,
-                "objects": report.objects,
-                "packs": list(report.packs),
-                "folded": report.folded,
-                "refs": list(report.refs),
-                "accepted": list(report.accepted),
-            },
-        )
-    elif quiet:
-        return
-    elif report.transactions or report.refs or report.packs:
+    yield report, _seal_lines(invocation, report)
+
+
+def _seal_lines(invocation: Invocation, report: SealReport) -> Iterator[str]:
+    if report.transactions or report.refs or report.packs:
         done = f"{counted(report.transactions, 'change')}, {counted(report.objects, 'object')}"
-        invocation.line(f"sealed {done}, {counted(len(report.refs), 'ref')}")
+        yield f"sealed {done}, {counted(len(report.refs), 'ref')}"
     else:
         invocation.note("everything is sealed")
 
@@ -60,37 +51,23 @@ def seal(invocation: Invocation, *, as_json: bool, quiet: bool) -> None:
     JSON,
     QUIET,
 )
-def pack(
-    invocation: Invocation, *, level: int, frame_size: int, as_json: bool, quiet: bool
-) -> None:
+def pack(invocation: Invocation, *, level: int, frame_size: int) -> Results:
     """Combine packs and loose objects. Every object is kept, reachable or not."""
-    with opened(invocation) as here, Progress(invocation, quiet=quiet) as progress:
+    with opened(invocation) as here, Progress(invocation) as progress:
         report = here.maintenance.pack(
             level=level,
             frame_bytes=1024 * frame_size,
             progress=lambda done, whole: progress.tell("packing", done, whole),
         )
-    if as_json:
-        write_record(
-            invocation,
-            {
-                "objects": report.objects,
-                "packs": list(report.packs),
-                "replaced": report.replaced,
-                "loose": report.loose,
-                "bytes_before": report.bytes_before,
-                "bytes_after": report.bytes_after,
-                "kept": list(report.kept),
-            },
-        )
-        return
-    if quiet:
-        pass
-    elif report.packs:
+    yield report, _pack_lines(invocation, report)
+    for name in () if invocation.as_json else report.kept:
+        invocation.note(f"note: pack {one_line(name)} is corrupt; it was kept")
+
+
+def _pack_lines(invocation: Invocation, report: PackReport) -> Iterator[str]:
+    if report.packs:
         sizes = f"{size(report.bytes_before)} became {size(report.bytes_after)}"
         where = counted(len(report.packs), "pack")
-        invocation.line(f"packed {counted(report.objects, 'object')} in {where}: {sizes}")
+        yield f"packed {counted(report.objects, 'object')} in {where}: {sizes}"
     else:
         invocation.note("nothing to pack")
-    for name in report.kept:
-        invocation.note(f"note: pack {one_line(name)} is corrupt; it was kept")

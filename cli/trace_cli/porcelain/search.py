@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import trace_store
 from trace_cli.arguments import ANY, Argument, Option, takes
-from trace_cli.failures import EXIT_OK, usage_error
+from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import address_text, short_address, write_record
+from trace_cli.render.records import short_address
 from trace_cli.render.tables import ROLE_STYLES, highlight_hit, moment, paint
-from trace_store.ident import format_time, known_time, parse_moment
+from trace_cli.runtime import Invocation
+from trace_store.base.ident import format_time, parse_moment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Results
     from trace_store.search.query import Hit
 
 NAME_COLUMNS = 30
@@ -53,15 +55,16 @@ def run(
     rank: bool,
     regex: bool,
     limit: int,
-    as_json: bool,
-) -> int:
+) -> Results:
     r"""Search the messages of all branches, newest first.
 
-    Words are ANDed. "a phrase" matches as a whole, word* is a prefix, OR separates alternatives, and -word (after `--`)
-    excludes. Hidden messages and earlier versions are found too. `trace view ADDRESS` shows a hit in its session. The
-    first search builds an index in `.trace/cache`; each search updates it.
+    Words are ANDed. An argument with a space also finds its words apart, but exact phrases come first; '"a phrase"'
+    finds nothing else. word* is a prefix, OR separates alternatives, and -word (after `--`) excludes. Hidden messages
+    and earlier versions are found too. `trace view ADDRESS` shows a hit in its session. The first search builds an
+    index in `.trace/cache`; each search updates it.
 
         trace search freeze date
+        trace search "freeze date"
         trace search --role user --since "2 days ago" freeze
         trace search --tool Edit --path src/app.py
         trace search --regex "def test_\w+_purge"
@@ -69,12 +72,13 @@ def run(
     with opened(invocation) as repo:
         now = repo.store.clock.now()
         moments = {name: _moment(text, now) for name, text in (("since", since), ("until", until))}
-        with Progress(invocation, quiet=as_json) as progress:
+        with Progress(invocation) as progress:
             found = repo.search(
                 " ".join(words),
                 limit=limit + 1,
                 ranked=rank,
                 regex=regex,
+                phrases=[each for each in words if _is_phrase(each)],
                 progress=lambda done, whole: progress.tell("indexing", done, whole),
                 session=session,
                 agent=agent,
@@ -86,24 +90,28 @@ def run(
                 **moments,
             )
         more, found = len(found) > limit, found[:limit]
-        if not as_json:
+        if not invocation.as_json:
             invocation.page()
-        titles = repo.transcripts.titles(*{hit.ref for hit in found})
-        for hit in found:
-            if as_json:
-                write_record(invocation, _record(hit, titles))
-            else:
-                invocation.line(_line(invocation, hit, titles))
+        titles = repo.sessions.titles(*{hit.ref for hit in found})
+        yield (
+            (trace_store.record(hit, title=titles[hit.ref]) for hit in found),
+            (_line(invocation, hit, titles) for hit in found),
+        )
         if not found:
             invocation.note("nothing was found" + _advice(words, regex=regex))
         elif more:
             invocation.note(f"more than {limit} hits; -n shows more")
-    return EXIT_OK
+
+
+def _is_phrase(word: str) -> bool:
+    """Return True if the shell's quotes kept several words together, and the query has none of its own."""
+    return len(word.split()) > 1 and '"' not in word
 
 
 def _advice(words: list[str], *, regex: bool) -> str:
     """Return a hint about prefix search if whole words were searched."""
-    word = next((each for each in words if each.isalnum()), "")
+    # Any part of a run of Chinese, Japanese or Korean characters is found.
+    word = next((each for each in words if each.isalnum() and max(each) < "\u2e80"), "")
     return f": only whole words match; `{word}*` matches prefixes" if word and not regex else ""
 
 
@@ -131,17 +139,3 @@ def _line(invocation: Invocation, hit: Hit, titles: Mapping[str, str]) -> str:
             highlight_hit(invocation, hit.snippet),
         ]
     )
-
-
-def _record(hit: Hit, titles: Mapping[str, str]) -> dict[str, object]:
-    return {
-        "address": address_text(hit.address),
-        "ref": hit.ref,
-        "title": titles[hit.ref],
-        "time": known_time(hit.time),
-        "role": hit.role or None,
-        "edited": hit.is_edit,
-        "snippet": hit.snippet.text,
-        "start": hit.snippet.start,
-        "end": hit.snippet.end,
-    }

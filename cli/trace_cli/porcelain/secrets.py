@@ -9,20 +9,18 @@ from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
 from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, counted, size, table
+from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
 from trace_store import errors, secrets
+from trace_store.base.oid import ObjectId
 from trace_store.errors import NotFoundError, RepositoryNotFoundError
-from trace_store.repo import maintenance_records
+from trace_store.maintenance.object_scan import FileScan, StoredSecret
+from trace_store.repo.repository import Repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
-    from trace_store.maintenance.object_scan import FileScan, StoredSecret
-    from trace_store.oid import ObjectId
-    from trace_store.repo.repository import Repo
-
+    from trace_cli.runtime import Results, ResultsAndCode
 
 HELP = """Trace scans what is committed and imported, and stores placeholders in place of the secrets it finds. These
 commands show the rules, test them on a text, scan the repository, and keep a list of false positives.
@@ -30,24 +28,22 @@ commands show the rules, test them on a text, scan the repository, and keep a li
 
 
 @takes(JSON)
-def rules(invocation: Invocation, *, as_json: bool) -> None:
+def rules(invocation: Invocation) -> Results:
     """List the rules and the keywords that trigger them.
 
     Your own rules are in `trace/secrets.toml` in your settings folder, and are listed first.
     """
     with opened(invocation) as repo:
         known = repo.guard.scanner.rules
-    if as_json:
-        for rule in known:
-            write_record(invocation, {"rule": rule.name, "words": list(rule.words)})
-        return
     rows = [(one_line(rule.name, 60), one_line(" ".join(rule.words), 200)) for rule in known]
-    for line in table(invocation, ("rule", "words"), rows, LEFT * 2):
-        invocation.line(line)
+    yield (
+        ({"rule": rule.name, "words": rule.words} for rule in known),
+        table(invocation, ("rule", "words"), rows, LEFT * 2),
+    )
 
 
 @takes(Argument("FILE", "file", "A text; - reads standard input", OPTIONAL, default="-"), JSON)
-def test(invocation: Invocation, *, file: str, as_json: bool) -> int:
+def test(invocation: Invocation, *, file: str) -> ResultsAndCode:
     """Scan a text and print the rule, place and id of each finding, never the value.
 
     Nothing is stored. The exit code is 7 if a secret is found.
@@ -61,11 +57,9 @@ def test(invocation: Invocation, *, file: str, as_json: bool) -> int:
         found = secrets.Scanner().find_bytes(data)
     for each in found:
         place = secrets.position(data, each.start)
-        if as_json:
-            record = {"rule": each.rule, "id": each.id, "place": place}
-            write_record(invocation, {**record, "start": each.start, "end": each.end})
-        else:
-            invocation.line(f"{each.id} {one_line(each.rule)} {place}")
+        record = {"rule": each.rule, "id": each.id, "place": place}
+        text = f"{each.id} {one_line(each.rule)} {place}"
+        yield {**record, "start": each.start, "end": each.end}, text
     return EXIT_INVALID if found else EXIT_OK
 
 
@@ -75,9 +69,7 @@ def test(invocation: Invocation, *, file: str, as_json: bool) -> int:
     Option("--remove", "remove", "Remove them from the list"),
     JSON,
 )
-def allow(
-    invocation: Invocation, *, ids: list[str], listed: bool, remove: bool, as_json: bool
-) -> None:
+def allow(invocation: Invocation, *, ids: list[str], listed: bool, remove: bool) -> Results:
     """Mark findings as false positives.
 
     The id is in the placeholder; `trace secrets test` prints it. The list is a file of your own for this repository,
@@ -94,10 +86,7 @@ def allow(
                 raise NotFoundError(error.message, hint=hint) from error
         known = repo.maintenance.allowed_secrets() if listed else ids
     for each in known:
-        if as_json:
-            write_record(invocation, {"id": each, "allowed": not remove})
-        else:
-            invocation.line(each)
+        yield {"id": each, "allowed": not remove}, each
 
 
 @takes(
@@ -110,28 +99,24 @@ def allow(
     ),
     JSON,
 )
-def scan(invocation: Invocation, *, what: str | None, as_json: bool) -> int:
+def scan(invocation: Invocation, *, what: str | None) -> ResultsAndCode:
     """Scan stored content for secrets: packs, loose objects, the journal and quarantine, reachable or not.
 
     Each finding is listed with its rule, id, object, messages and refs, never with its value. The exit code is 7 if a
     secret is found. `trace purge OID` deletes an object permanently, `trace secrets allow ID` marks a false positive. A
     name that is not a revision is taken as a path.
     """
-    with opened(invocation) as repo, Progress(invocation, quiet=as_json) as progress:
+    with opened(invocation) as repo, Progress(invocation) as progress:
         start = _start(repo, what)
         if what is not None and start is None:
-            return _tell_files(invocation, repo.maintenance.scan_files(what), as_json=as_json)
+            return (yield from _scan_files(invocation, repo.maintenance.scan_files(what)))
         result = repo.maintenance.scan_secrets(
             start, progress=lambda done: progress.tell("looking", done, done)
         )
-    for each in result.found:
-        if as_json:
-            write_record(invocation, maintenance_records.stored_secret(each))
-        else:
-            invocation.line(_line(each))
+    yield result.found, map(_line, result.found)
     for oid, why in result.unreadable.items():
         invocation.note(f"note: object {oid} could not be read: {one_line(why)}")
-    if not as_json:
+    if not invocation.as_json:
         scanned = f"{counted(result.objects, 'object')}, {size(result.bytes)}"
         if result.found:
             objects = len({each.oid for each in result.found})
@@ -154,18 +139,15 @@ def _start(repo: Repo, what: str | None) -> ObjectId | None:
         raise
 
 
-def _tell_files(invocation: Invocation, scan: FileScan, *, as_json: bool) -> int:
-    """Print the secrets in files."""
+def _scan_files(invocation: Invocation, scan: FileScan) -> ResultsAndCode:
+    """Yield the secrets in files."""
     for error in scan.unreadable:
         invocation.note(f"note: {one_line(str(error))}")
     for each in scan.found:
         name = os.path.relpath(each.path)
-        if as_json:
-            record = {"rule": each.rule, "id": each.id, "path": name, "line": each.line}
-            write_record(invocation, record)
-        else:
-            invocation.line(f"{each.id} {one_line(each.rule)} {one_line(name)}:{each.line}")
-    if not as_json:
+        record = {"rule": each.rule, "id": each.id, "path": name, "line": each.line}
+        yield record, f"{each.id} {one_line(each.rule)} {one_line(name)}:{each.line}"
+    if not invocation.as_json:
         count = counted(len(scan.found), "secret")
         invocation.note(f"{count} in {counted(scan.files, 'file')}")
     return EXIT_INVALID if scan.found else EXIT_OK

@@ -7,21 +7,19 @@ from contextlib import contextmanager
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, finish, opened
+from trace_cli.porcelain.common import JSON, NOTHING, finish, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, RIGHT, counted, moment, number, table
 from trace_cli.subcommands import Group
-from trace_store.ident import format_time, parse_moment
-from trace_store.ref_names import BRANCHES
-from trace_store.revision import SESSIONS
+from trace_store.base.ident import format_time, parse_moment
+from trace_store.contracts.ref_names import BRANCHES, SESSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results
     from trace_store.sessions.listing import SessionInfo
 
 HELP = """A SESSION is a title, a session id or its first characters, or the name of the session's branch.
@@ -61,8 +59,7 @@ def listed(
     order: str,
     limit: int | None,
     plain: bool,
-    as_json: bool,
-) -> None:
+) -> Results:
     """List agent sessions, the latest first.
 
     A session without a title is shown by its first prompt. `61/432` means that the model is shown 61 of 432 messages,
@@ -74,8 +71,8 @@ def listed(
     """
     if order not in _KEYS:
         raise usage_error(f"--sort takes {', '.join(_KEYS)}, not {order[:40]!r}")
-    with opened(invocation) as repo, _progress(invocation, quiet=as_json) as tell:
-        found = repo.transcripts.list(progress=tell)
+    with opened(invocation) as repo, _progress(invocation) as tell:
+        found = repo.sessions.list(progress=tell)
         start = parse_moment(since, repo.store.clock.now()) if since else 0
     if start is None:
         raise usage_error(f"not a time: {(since or '')[:80]!r}", "`2026-03-02`, `2 days ago`")
@@ -90,11 +87,10 @@ def listed(
         )
     ]
     chosen = sorted(chosen, key=_KEYS[order], reverse=True)[:limit]
-    if as_json:
-        for each in chosen:
-            write_record(invocation, each.as_map())
-        return
-    if not chosen:
+    if chosen and not invocation.as_json:
+        invocation.page()
+    yield chosen, _plain_lines(chosen) if plain else _lines(invocation, chosen)
+    if not (chosen or invocation.as_json):
         agents = sorted({each.agent for each in found if each.agent})
         known = (
             f"; there are some of {', '.join(agents)}"
@@ -102,12 +98,16 @@ def listed(
             else ""
         )
         invocation.note(f"no such sessions{known}" if found else "no sessions")
-        return
-    invocation.page()
-    if plain:
-        for each in chosen:
-            row = (each.session, each.agent, _date(each), each.message_count, each.token_count)
-            invocation.line("\t".join(map(str, [*row, one_line(each.name, 200)])))
+
+
+def _plain_lines(chosen: Sequence[SessionInfo]) -> Iterator[str]:
+    for each in chosen:
+        row = (each.session, each.agent, _date(each), each.message_count, each.token_count)
+        yield "\t".join(map(str, [*row, one_line(each.name, 200)]))
+
+
+def _lines(invocation: Invocation, chosen: Sequence[SessionInfo]) -> Iterator[str]:
+    if not chosen:
         return
     rows = [
         (
@@ -116,23 +116,23 @@ def listed(
             _date(each),
             _messages(each) + (f" +{each.agents}" if each.agents else ""),
             number(each.token_count),
-            one_line(each.name, 200),
+            one_line(f"unreadable: {each.damage}" if each.damage else each.name, 200),
         )
         for each in chosen
     ]
     heads = ("session", "agent", "ended", "messages", "tokens", "title")
-    for line in table(invocation, heads, rows, LEFT * 3 + RIGHT * 2 + LEFT):
-        invocation.line(line)
+    yield from table(invocation, heads, rows, LEFT * 3 + RIGHT * 2 + LEFT)
 
 
 @takes(_WHICH, JSON)
-def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
+def show(invocation: Invocation, *, name: str) -> Results:
     """Show the details of a session; `trace view` shows its messages."""
-    with opened(invocation) as repo, _progress(invocation, quiet=as_json) as tell:
-        found = repo.transcripts.get(name, progress=tell)
-    if as_json:
-        write_record(invocation, found.as_map())
-        return
+    with opened(invocation) as repo, _progress(invocation) as tell:
+        found = repo.sessions.get(name, progress=tell)
+    yield found, _details(found)
+
+
+def _details(found: SessionInfo) -> Iterator[str]:
     for key, text in (
         ("title", found.title),
         ("prompt", found.prompt),
@@ -148,7 +148,7 @@ def show(invocation: Invocation, *, name: str, as_json: bool) -> None:
         ("rewinds", str(found.rewinds or "")),
     ):
         if text:
-            invocation.line(f"{key + ':':<11}{one_line(text, 300)}")
+            yield f"{key + ':':<11}{one_line(text, 300)}"
 
 
 def _name(found: SessionInfo) -> str:
@@ -176,16 +176,18 @@ def _tokens(found: SessionInfo) -> str:
 @takes(
     _WHICH,
     Argument("TITLE", "title", "The title; omit it to remove the title", OPTIONAL, default=""),
+    JSON,
 )
-def rename(invocation: Invocation, *, name: str, title: str) -> None:
+def rename(invocation: Invocation, *, name: str, title: str) -> Results:
     """Set the title of a session; its id and branch do not change.
 
     trace sessions rename 89c6 "Word counts"
     """
     with opened(invocation) as repo:
         with _progress(invocation) as tell:
-            repo.transcripts.rename(name, title, progress=tell)
+            done = repo.sessions.rename(name, title, progress=tell)
         finish(invocation, repo)
+    yield done, [] if done.changed else NOTHING
 
 
 @takes(_WHICH)
@@ -193,7 +195,7 @@ def delete(invocation: Invocation, *, name: str) -> None:
     """Delete a session and its subagents; `trace undo` restores them."""
     with opened(invocation) as repo:
         with _progress(invocation) as tell:
-            refs = repo.transcripts.delete(name, progress=tell)
+            refs = repo.sessions.delete(name, progress=tell)
         finish(invocation, repo)
         what = "1 branch" if len(refs) == 1 else f"{len(refs):,} branches"
         invocation.line(f"deleted {what}")
@@ -203,11 +205,9 @@ GROUP = Group(HELP, {"show": show, "rename": rename, "delete": delete}, bare=lis
 
 
 @contextmanager
-def _progress(
-    invocation: Invocation, *, quiet: bool = False
-) -> Iterator[Callable[[int, int], None]]:
+def _progress(invocation: Invocation) -> Iterator[Callable[[int, int], None]]:
     """Show the progress of a listing, and erase it at the end."""
-    with Progress(invocation, quiet=quiet) as progress:
+    with Progress(invocation) as progress:
         yield lambda done, whole: progress.tell("sessions", done, whole)
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, entry_of, opened
 from trace_cli.render.commits import commit_lines
 from trace_cli.render.escape import bounded, one_line, safe
-from trace_cli.render.records import json_bytes, short_address, write_record
+from trace_cli.render.records import json_bytes, short_address
 from trace_cli.render.structure import to_json
 from trace_cli.render.tables import NO_TIME, ROLE_STYLES, counted, paint, size
 from trace_store import (
     Commit,
     Data,
     Image,
-    ObjectId,
+    Message,
     Opaque,
     Reasoning,
     Tag,
@@ -22,22 +23,22 @@ from trace_store import (
     ToolCall,
     ToolResult,
     errors,
-    repo,
 )
-from trace_store.ident import known_time
+from trace_store.base.ident import known_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results
     from trace_store.history.log import LogEntry
     from trace_store.history.lookup import MessageState, WordingVersion
     from trace_store.objects.address import Address
     from trace_store.objects.parts import Part
     from trace_store.repo.repository import Repo
 
+BLOB = "blob"
 SHOWN_LINKS = 20
 """How many links of a commit are printed for people; --json has all."""
 
@@ -62,8 +63,7 @@ def show(
     versions: bool,
     raw: bool,
     within: str,
-    as_json: bool,
-) -> None:
+) -> Results:
     """Show commits, messages or objects.
 
     A message is shown with its state in the context of HEAD, or of the revision given with --in; a commit with the
@@ -80,25 +80,38 @@ def show(
     with opened(invocation) as here:
         invocation.page()
         for number, what in enumerate(whats or ["HEAD"]):
-            if number and not (raw or as_json):
+            if number and not (raw or invocation.as_json):
                 invocation.line()
             state = _message(here, what, within)
             if state is not None:
                 wordings = here.versions(state.address, within) if versions else None
-                _show_message(invocation, state, wordings, raw=raw, as_json=as_json)
+                if raw:
+                    _write_raw(invocation, state, wordings)
+                else:
+                    lines = _message_lines(invocation, state, wordings)
+                    yield _message_record(state, wordings), lines
                 continue
             if versions:
                 raise usage_error("--versions requires a message address, such as HEAD.0")
             oid = here.resolve(what)
             found = here.get(oid)
-            while isinstance(found, Tag) and not (raw or as_json):
-                _show_tag(invocation, found)
+            while isinstance(found, Tag) and not (raw or invocation.as_json):
+                yield found, _tag_lines(invocation, found)
                 oid = found.target
                 found = here.get(oid)
             if isinstance(found, Commit) and not raw:
-                _show_commit(invocation, here, entry_of(here, oid), as_json=as_json)
+                entry = entry_of(here, oid)
+                names = here.branches.names([oid], trash=invocation.as_json)
+                yield _commit_record(entry, names), _commit_lines(invocation, entry, names)
+            elif isinstance(found, bytes) and raw:
+                invocation.write(found)
+            elif isinstance(found, bytes):
+                text = found.decode("utf-8", "backslashreplace")
+                result = {"object": oid, "kind": BLOB, "size": len(found), "text": text}
+                yield result, bounded(found).removesuffix("\n")
             else:
-                _show_object(invocation, here, oid, found, raw=raw, as_json=as_json)
+                stored = found if isinstance(found, list) else found.stored
+                yield {"object": oid, "kind": type(found).__name__.lower()}, to_json(stored)
 
 
 def _message(here: Repo, what: str, within: str) -> MessageState | None:
@@ -118,71 +131,86 @@ def _message(here: Repo, what: str, within: str) -> MessageState | None:
         raise
 
 
-def _show_tag(invocation: Invocation, tag: Tag) -> None:
-    invocation.line(paint(invocation, f"tag {one_line(tag.name, 200)}", "yellow"))
-    invocation.line(f"Tagger:   {one_line(tag.author, 200)}")
-    invocation.line(f"Date:     {known_time(tag.time) or NO_TIME}")
-    invocation.line()
+def _tag_lines(invocation: Invocation, tag: Tag) -> Iterator[str]:
+    yield paint(invocation, f"tag {one_line(tag.name, 200)}", "yellow")
+    yield f"Tagger:   {one_line(tag.author, 200)}"
+    yield f"Date:     {known_time(tag.time) or NO_TIME}"
+    yield ""
     for line in safe(tag.message).splitlines():
-        invocation.line(f"    {line}")
-    invocation.line()
+        yield f"    {line}"
+    yield ""
 
 
-def _show_commit(invocation: Invocation, here: Repo, entry: LogEntry, *, as_json: bool) -> None:
-    names = here.branches.names([entry.oid], trash=as_json)
-    if as_json:
-        write_record(invocation, repo.records.commit(entry, names))
-        return
+def _commit_record(
+    entry: LogEntry, names: Mapping[bytes, list[str]]
+) -> Callable[[], dict[str, Any]]:
+    """Return what makes the JSON of a commit, with its messages."""
+    return lambda: trace_store.record(
+        entry,
+        refs=names.get(entry.oid, ()),
+        meta=entry.commit.meta,
+        links=entry.commit.links,
+        messages=[message for _, message in entry.messages],
+    )
+
+
+def _commit_lines(
+    invocation: Invocation, entry: LogEntry, names: dict[bytes, list[str]]
+) -> Iterator[str]:
     commit = entry.commit
-    for line in commit_lines(invocation, entry, names):
-        invocation.line(line)
+    yield from commit_lines(invocation, entry, names)
     for key, value in commit.meta.items():
-        invocation.line(f"    {one_line(key)}: {one_line(_as_text(value), 200)}")
+        yield f"    {one_line(key)}: {one_line(_as_text(value), 200)}"
     for relation, target in commit.links[:SHOWN_LINKS]:
-        invocation.line(f"    {one_line(relation)}: {one_line(_as_text(target), 200)}")
+        yield f"    {one_line(relation)}: {one_line(_as_text(target), 200)}"
     if len(commit.links) > SHOWN_LINKS:
-        invocation.line(f"    and {counted(len(commit.links) - SHOWN_LINKS, 'more link')}")
+        yield f"    and {counted(len(commit.links) - SHOWN_LINKS, 'more link')}"
     if commit.meta or commit.links:
-        invocation.line()
-    event = entry.event
-    if event:
-        for line in _lines([Text(event)]):
-            invocation.line(line)
-        invocation.line()
+        yield ""
     for address, message in entry.messages:
-        invocation.line(_title(invocation, address, message.role, message.kind))
-        for line in _lines(message.parts):
-            invocation.line(line)
-        invocation.line()
+        yield _title(invocation, address, message.role, message.kind)
+        yield from _lines(message.parts)
+        yield ""
 
 
-def _show_message(
-    invocation: Invocation,
-    state: MessageState,
-    versions: Sequence[WordingVersion] | None,
-    *,
-    raw: bool,
-    as_json: bool,
+def _write_raw(
+    invocation: Invocation, state: MessageState, versions: Sequence[WordingVersion] | None
 ) -> None:
+    for parts in _wordings(state, versions):
+        for part in parts:
+            invocation.write(part.raw)
+
+
+def _wordings(
+    state: MessageState, versions: Sequence[WordingVersion] | None
+) -> list[tuple[Part, ...]]:
+    return [state.message.parts] if versions is None else [each.parts for each in versions]
+
+
+def _message_record(
+    state: MessageState, versions: Sequence[WordingVersion] | None
+) -> MessageState | Callable[[], dict[str, Any]]:
+    """Return a message, or what makes its JSON with all its versions."""
+    if versions is None:
+        return state
+    worded = [Message(state.message.role, each.parts) for each in versions]
+    return lambda: trace_store.record(
+        state, wordings=[trace_store.record(each)["parts"] for each in worded]
+    )
+
+
+def _message_lines(
+    invocation: Invocation, state: MessageState, versions: Sequence[WordingVersion] | None
+) -> Iterator[str]:
     message = state.message
-    wordings = [message.parts] if versions is None else [each.parts for each in versions]
-    if raw:
-        for parts in wordings:
-            for part in parts:
-                invocation.write(part.raw)
-        return
-    if as_json:
-        write_record(invocation, repo.records.message(state, versions))
-        return
     title = _title(invocation, state.address, message.role, message.kind)
     marks = [text for text in (message.name, message.model, *_marks(state)) if text]
-    invocation.line("  ".join([title, *map(safe, marks)]))
-    for number, parts in enumerate(wordings):
+    yield "  ".join([title, *map(safe, marks)])
+    for number, parts in enumerate(_wordings(state, versions)):
         if versions is not None:
             current = ", current" if versions[number].is_current else ""
-            invocation.line(paint(invocation, f"-- version {number}{current}", "dim"))
-        for line in _lines(parts):
-            invocation.line(line)
+            yield paint(invocation, f"-- version {number}{current}", "dim")
+        yield from _lines(parts)
 
 
 def _marks(state: MessageState) -> Iterator[str]:
@@ -193,27 +221,6 @@ def _marks(state: MessageState) -> Iterator[str]:
     if state.version_count > 1:
         yield f"{state.version_count} versions; current: {state.version}"
     yield from (f"#{label}" for label in sorted(state.labels))
-
-
-def _show_object(
-    invocation: Invocation,
-    here: Repo,
-    oid: ObjectId,
-    found: Commit | Tag | bytes | list[Any],
-    *,
-    raw: bool,
-    as_json: bool,
-) -> None:
-    if as_json:
-        write_record(invocation, repo.records.stored_object(here.store, oid, found))
-    elif not isinstance(found, bytes):
-        invocation.line(to_json(found if isinstance(found, list) else found.stored))
-    elif raw:
-        invocation.write(found)
-    else:
-        invocation.write(bounded(found).encode("utf-8"))
-        if not found.endswith(b"\n"):
-            invocation.line()
 
 
 def _title(invocation: Invocation, address: Address, role: str, kind: str) -> str:
@@ -258,5 +265,5 @@ def _said(part: Part) -> tuple[str, str]:
 
 def _as_text(value: object) -> str:
     """Return a stored value for people: text unchanged, other values as JSON."""
-    plain = repo.records.plain(value)
+    plain = trace_store.record({"": value})[""]
     return plain if isinstance(plain, str) else json_bytes(plain).decode("utf-8")

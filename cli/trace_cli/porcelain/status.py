@@ -4,52 +4,70 @@ from __future__ import annotations
 
 import trace_store
 from trace_cli.arguments import Option, takes
-from trace_cli.porcelain.common import JSON, opened, tell_unknown_model
+from trace_cli.porcelain.common import JSON, opened, tell_unknown_model, waiting
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, date, number, paint, share, size, token_summary
+from trace_store.contracts.ref_names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
-    from trace_store.history.branches import Tracking
+    from collections.abc import Iterator
+
+    from trace_cli.runtime import Invocation, Results
+    from trace_store.checkpoints.forks import Fork
+    from trace_store.history.branch_state import Tracking
     from trace_store.history.status import Status
+    from trace_store.merge.stopped import Stopped
+    from trace_store.repo.repository import Repo
 
 
 @takes(Option("--model", "model", "The model for token counts", "MODEL", default=""), JSON)
-def status(invocation: Invocation, *, model: str, as_json: bool) -> None:
+def status(invocation: Invocation, *, model: str) -> Results:
     """Show the branch, the size of the context, its budget, and what needs attention."""
     with opened(invocation) as repo:
         tell_unknown_model(invocation, model)
         found, stop = repo.status(model=model), repo.in_progress
-        fork = repo.branches.fork.of(found.ref) if found.ref and found.is_fork else None
-        if as_json:
-            write_record(invocation, trace_store.records.status(found, fork, stop))
-            return
-        for line in _status_lines(invocation, found):
-            invocation.line(line)
-        if fork is not None:
-            of = f" of {safe(fork.parent.removeprefix('refs/heads/'))}" if fork.parent else ""
-            invocation.line(f"fork{of} at {paint(invocation, fork.point.short(), 'yellow')}")
-        if found.staged is not None:
-            invocation.line(f"staged: {_staged_line(found)}")
-        if found.is_bisecting:
-            invocation.line(
-                "bisecting: `trace bisect log` shows the progress, `trace bisect reset` ends the search"
-            )
-        if stop is not None and stop.kind:
-            what = f"waiting: {safe(stop.description)} is in progress"
-            invocation.line(paint(invocation, what, "red"))
-            invocation.line(
-                f"    `trace resolve` lists conflicts, `trace {safe(stop.kind)} --continue` finishes,"
-                " --abort cancels"
-            )
-        count = found.branch_count
-        if found.oid is None and count == 1:
-            [only] = repo.branches.list()
-            invocation.line(f"1 branch; `trace switch {safe(only.name)}` goes to it")
-        elif count > (found.oid is not None):
-            invocation.line(f"{number(count)} branches; `trace branch` lists them")
+        fork = repo.forks.of(found.ref) if found.ref and found.is_fork else None
+        yield (
+            lambda: trace_store.record(
+                found,
+                fork_of=fork and (fork.parent or None),
+                fork_point=fork and fork.point,
+                waiting=waiting(stop),
+            ),
+            _lines(invocation, repo, found, fork, stop),
+        )
+
+
+def _lines(
+    invocation: Invocation, repo: Repo, found: Status, fork: Fork | None, stop: Stopped | None
+) -> Iterator[str]:
+    yield from _status_lines(invocation, found)
+    if fork is not None:
+        of = f" of {safe(fork.parent.removeprefix('refs/heads/'))}" if fork.parent else ""
+        yield f"fork{of} at {paint(invocation, fork.point.short(), 'yellow')}"
+    if found.staged is not None:
+        yield f"staged: {_staged_line(found)}"
+    if found.is_bisecting:
+        yield "bisecting: `trace bisect log` shows the progress, `trace bisect reset` ends the search"
+    if stop is not None and stop.kind:
+        what = f"waiting: {safe(stop.description)} is in progress"
+        yield paint(invocation, what, "red")
+        yield (
+            f"    `trace resolve` lists conflicts, `trace {safe(stop.kind)} --continue` finishes,"
+            " --abort cancels"
+        )
+    yield from _branch_lines(found)
+
+
+def _branch_lines(found: Status) -> Iterator[str]:
+    """Yield how many branches there are, and in a new clone which was worked on last."""
+    count, newest = found.branch_count, found.newest_branch
+    if newest is not None and newest != found.ref:
+        name = safe(newest.removeprefix(BRANCHES))
+        yield f"worked on last: {name}; `trace switch {name}` goes to it"
+    if count > 1:
+        yield f"{number(count)} branches; `trace branch` lists them"
 
 
 def _staged_line(found: Status) -> str:
@@ -95,12 +113,15 @@ def _attention(invocation: Invocation, found: Status) -> list[str]:
     lines: list[str] = []
     for name, tips in found.diverged.items():
         ends = ", ".join(tip.short() for tip in tips)
-        lines.append(
-            paint(invocation, f"diverged: {safe(name)} has {len(tips)} tips: {ends}", "red")
-        )
+        what = f"diverged: {safe(name)} has {len(tips)} tips: {ends}"
+        lines.append(paint(invocation, what, "red") + _joining(found, name))
     lines += [
         paint(invocation, f"incomplete: the commit of {safe(name)} is missing", "red")
         for name in found.incomplete
+    ]
+    lines += [
+        f"recovered: {counted(count, 'commit')} not on the branch; `trace merge {safe(name)}` adds them"
+        for name, count in found.recovered.items()
     ]
     if found.returned:
         what = f"{counted(len(found.returned), 'purged object')} stored again"
@@ -109,6 +130,16 @@ def _attention(invocation: Invocation, found: Status) -> list[str]:
         what = f"{counted(found.unsealed_transactions, 'change')}, {size(found.unsealed_bytes)}"
         lines.append(f"unsealed: {what} in the journal; `trace seal` writes them for git")
     return lines
+
+
+def _joining(found: Status, name: str) -> str:
+    """Return how to join the tips of a branch; "" for other refs, whose tips join with the next write."""
+    branch = name.removeprefix(BRANCHES)
+    if branch == name:
+        return ""
+    if branch == found.branch:
+        return "; `trace merge` joins them"
+    return f"; `trace switch {safe(branch)}`, then `trace merge` joins them"
 
 
 def _upstream_line(compared: Tracking) -> str:
@@ -121,4 +152,7 @@ def _upstream_line(compared: Tracking) -> str:
         for which, count in (("ahead", compared.ahead), ("behind", compared.behind))
         if count
     ]
-    return f"upstream: {name}, {' and '.join(said) or 'at the same commit'}"
+    line = f"upstream: {name}, {' and '.join(said) or 'at the same commit'}"
+    if not compared.behind:
+        return line
+    return f"{line}; `trace merge` {'joins them' if compared.ahead else 'brings them in'}"

@@ -6,17 +6,15 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, entry_of, finish, is_revision, opened
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import paint
 from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterator
 
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results
     from trace_store.history.switch import SwitchResult
-    from trace_store.refs.head import Head
     from trace_store.repo.repository import Repo
 
 
@@ -39,9 +37,7 @@ def switch(
     recreate: bool,
     detached: bool,
     orphan: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Switch branches.
 
     The context for the model is then that of the branch. NAME can also be a session id (prefix).
@@ -57,7 +53,7 @@ def switch(
         raise usage_error("no branch is named", "`trace branch` lists branches, -c creates one")
     if start is not None and not (create or recreate):
         raise usage_error("a start point requires a new branch", "-c creates a branch there")
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         if detached:
             done = repo.branches.checkout(name or "HEAD", detach=True)
         elif orphan or create or recreate:
@@ -67,7 +63,7 @@ def switch(
         else:
             done = _switched(repo, name or "")
         finish(invocation, repo)
-        _tell_switch(invocation, repo, done, as_json=as_json, quiet=quiet)
+        yield done, _lines(invocation, repo, done)
 
 
 @takes(
@@ -85,9 +81,7 @@ def checkout(
     start: str | None,
     create: bool,
     detached: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Switch branches or detach HEAD at a commit.
 
     With a branch name, this is `trace switch`. With any other revision, HEAD is *detached*: it names a commit and no
@@ -99,13 +93,13 @@ def checkout(
     revision = "HEAD" if revision is None else revision
     if start is not None and not create:
         raise usage_error("a start point requires a new branch", "-b creates a branch there")
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         if create:
             done = repo.branches.switch(revision, create=True, start=start)
         else:
             done = repo.branches.checkout(revision, detach=detached)
         finish(invocation, repo)
-        _tell_switch(invocation, repo, done, as_json=as_json, quiet=quiet)
+        yield done, _lines(invocation, repo, done)
 
 
 def _switched(repo: Repo, name: str) -> SwitchResult:
@@ -120,47 +114,26 @@ def _switched(repo: Repo, name: str) -> SwitchResult:
         ) from error
 
 
-def _tell_switch(
-    invocation: Invocation, repo: Repo, done: SwitchResult, *, as_json: bool, quiet: bool
-) -> None:
+def _lines(invocation: Invocation, repo: Repo, done: SwitchResult) -> Iterator[str]:
     after = done.after
-    if as_json:
-        record = {
-            "ref": after.ref,
-            "commit": None if after.oid is None else str(after.oid),
-            "detached": after.ref is None,
-            "created": done.created,
-            "reset": done.reset,
-            "before": _head_record(done.before),
-            "kept": done.kept,
-            "replaced": done.replaced,
-        }
-        write_record(invocation, record)
-    if as_json or quiet:
-        return
     if after.ref is not None:
         name = paint(invocation, safe(after.ref.removeprefix("refs/heads/")), "green")
-        stayed = (done.before.ref, done.before.oid) == (after.ref, after.oid)
-        if stayed and not done.created and not done.reset:
-            invocation.line(f"already on branch {name}")
+        if not done.changed:
+            yield f"already on branch {name}"
         else:
             new = "new branch" if done.created else "branch"
             how = ", reset to" if done.reset else " at"
             at = ", no commit yet" if after.oid is None else f"{how} {after.oid.short()}"
-            invocation.line(f"on {new} {name}{at}")
+            yield f"on {new} {name}{at}"
     elif after.oid is not None:
         said = one_line(entry_of(repo, after.oid).summary(), 72)
-        invocation.line(f"HEAD is detached at {after.oid.short()}: {said}")
+        yield f"HEAD is detached at {after.oid.short()}: {said}"
         invocation.note(
             "note: HEAD is at a commit, on no branch; branches have not moved. "
             "`trace switch -` goes back, `trace switch -c NAME` creates a branch here"
         )
     if done.replaced is not None:
         kept = safe(done.replaced.removeprefix("refs/"))
-        invocation.line(f"the old tip is kept as {kept}")
+        yield f"the old tip is kept as {kept}"
     if done.kept is not None:
-        invocation.line(f"commits on no branch are kept as {safe(done.kept.removeprefix('refs/'))}")
-
-
-def _head_record(head: Head) -> dict[str, Any]:
-    return {"ref": head.ref, "commit": None if head.oid is None else str(head.oid)}
+        yield f"commits on no branch are kept as {safe(done.kept.removeprefix('refs/'))}"

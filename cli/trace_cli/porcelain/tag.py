@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import trace_store
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.branch import tell_deleted
-from trace_cli.porcelain.common import JSON, QUIET, finish, opened, tell_secrets
+from trace_cli.porcelain.branch import deleted
+from trace_cli.porcelain.common import JSON, NOTHING, QUIET, finish, opened, tell_secrets
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results
     from trace_store.history.tags import TagEntry
 
 
@@ -38,9 +36,7 @@ def tag(
     message: str,
     delete: bool,
     force: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """List, create or delete tags.
 
     A tag names a commit or any other object, and does not move. Without NAME, list tags.
@@ -56,37 +52,31 @@ def tag(
         )
     if listing and delete:
         raise usage_error("-l and -d exclude each other")
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         if delete:
             if not names:
                 raise usage_error("no tag is named", "for example: trace tag -d v1")
-            found = repo.tags.delete(*names)
+            gone = repo.tags.delete(*names)
             finish(invocation, repo)
-            tell_deleted(invocation, repo, "tag", found, as_json=as_json, quiet=quiet)
+            yield from deleted(repo, "tag", gone)
         elif names and not listing:
             if len(names) > 2:
                 raise usage_error("give one name and at most one target")
             made = repo.tags.create(*names, message=message, force=force)
             tell_secrets(invocation, made.secrets, repo.guard)
             finish(invocation, repo)
-            if as_json:
-                write_record(invocation, trace_store.records.tag(made))
-            elif not quiet:
-                invocation.line(f"created tag {safe(made.name)} at {made.target.short()}")
+            said = f"tag {safe(made.name)} at {made.target.short()}"
+            yield made, f"created {said}" if made.changed else f"{NOTHING}: {said}"
         elif message:
             raise usage_error("no tag is named", "for example: trace tag -m TEXT v1")
         else:
-            _list(invocation, repo.tags.list(*names), as_json=as_json)
+            found = repo.tags.list(*names)
+            yield found, _lines(invocation, found)
 
 
-def _list(invocation: Invocation, found: Sequence[TagEntry], *, as_json: bool) -> None:
-    if as_json:
-        for each in found:
-            write_record(invocation, trace_store.records.tag(each))
-        return
+def _lines(invocation: Invocation, found: Sequence[TagEntry]) -> Iterator[str]:
     rows = [
         (safe(each.name), each.target.short(), one_line(each.tag.message, 72) if each.tag else "")
         for each in found
     ]
-    for line in table(invocation, (), rows, LEFT * 3, [("", "yellow", "")] * len(rows)):
-        invocation.line(line)
+    yield from table(invocation, (), rows, LEFT * 3, [("", "yellow", "")] * len(rows))

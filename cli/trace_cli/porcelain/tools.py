@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from trace_cli.arguments import OPTIONAL, Argument, takes
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, opened, recorded
 from trace_cli.porcelain.input import parsed_json
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, table
+from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
 from trace_store import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Results
 
 HELP = """Without a subcommand, list the current tools."""
 
 
 @takes(JSON)
-def tools(invocation: Invocation, *, as_json: bool) -> None:
+def tools(invocation: Invocation) -> Results:
     """Show the current tools when no subcommand is given."""
-    show(invocation, revision="HEAD", as_json=as_json)
+    return show(invocation, revision="HEAD")
 
 
 @takes(
@@ -30,7 +32,7 @@ def tools(invocation: Invocation, *, as_json: bool) -> None:
     JSON,
     QUIET,
 )
-def set_(invocation: Invocation, *, file: str, message: str, as_json: bool, quiet: bool) -> None:
+def set_(invocation: Invocation, *, file: str, message: str) -> Results:
     """Set the tools from a JSON list of schemas.
 
     A schema is `{"name", "description", "parameters"}` or any provider's form. An empty list offers no tools.
@@ -41,11 +43,9 @@ def set_(invocation: Invocation, *, file: str, message: str, as_json: bool, quie
         schemas = schemas["tools"]
     if not isinstance(schemas, list) or not all(isinstance(each, dict) for each in schemas):
         raise errors.UnreadableInputError(f"{name} is not a JSON list of tool schemas", path=file)
-    recorded(
+    return recorded(
         invocation,
         lambda repo: repo.set_tools(schemas, message=message),
-        as_json=as_json,
-        quiet=quiet,
     )
 
 
@@ -53,18 +53,18 @@ def set_(invocation: Invocation, *, file: str, message: str, as_json: bool, quie
     Argument("REVISION", "revision", "The commit whose tools to list", OPTIONAL, default="HEAD"),
     JSON,
 )
-def show(invocation: Invocation, *, revision: str, as_json: bool) -> None:
+def show(invocation: Invocation, *, revision: str) -> Results:
     """List the current tools; with --json, the full schemas."""
     with opened(invocation) as repo:
         schemas = repo.compile(revision).tools
-    if as_json:
-        write_record(invocation, {"tools": list(schemas)})
-        return
+    yield {"tools": schemas}, _lines(invocation, schemas)
+
+
+def _lines(invocation: Invocation, schemas: Sequence[object]) -> Iterator[str]:
     rows = [_row(schema) for schema in schemas]
     if not rows:
         invocation.note("no tools are set")
-    for line in table(invocation, ("tool", "description"), rows, LEFT * 2) if rows else ():
-        invocation.line(line)
+    yield from table(invocation, ("tool", "description"), rows, LEFT * 2) if rows else ()
 
 
 def _row(schema: object) -> tuple[str, str]:

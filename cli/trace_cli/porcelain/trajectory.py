@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, QUIET, SECRETS, finish, opened
+from trace_cli.porcelain.common import JSON, NOTHING, QUIET, SECRETS, finish, opened
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, date, fit, table
 from trace_cli.subcommands import Group
 from trace_store import errors, trajectories
-from trace_store.repo import trajectory_records as records
 from trace_store.trajectories import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from trace_cli.runtime import Invocation
-    from trace_store.trajectories.handle import Trajectories
+    from trace_cli.runtime import Invocation, Results
     from trace_store.trajectories.recording import Recorded
     from trace_store.trajectories.state import State
+    from trace_store.trajectories.trajectories import Trajectories
 
 HELP = """Record why the code is as it is, while the work happens.
 
 A trajectory holds the events of one task: decisions with their alternatives, findings, chapters. Each event links the
-messages that led to it. Several trajectories may be active at once. The current one is the one of --trajectory, else of
-TRACE_TRAJECTORY, else the active one of HEAD's branch, else of git's branch, else the only active one. `trace tr` is
-short for `trace trajectory`.
+messages that led to it. `trace tr` is short for `trace trajectory`.
+
+Which trajectory: --trajectory; without it TRACE_TRAJECTORY, then the one of your branch, then the only active one.
 """
 ID = Argument(
     "ID",
@@ -41,7 +40,7 @@ ID = Argument(
 TRAJECTORY = Option(
     "--trajectory",
     "trajectory",
-    "The trajectory (default: the current one); the beginning of its id is enough",
+    "The trajectory (default: the current one): its id, the beginning of it, or the id of its task",
     "ID",
     default="",
     completes="TRAJECTORY",
@@ -78,21 +77,16 @@ def record(
     invocation: Invocation,
     write: Callable[[Trajectories, dict[str, Any]], Recorded],
     *,
-    as_json: bool,
-    quiet: bool,
     secrets: str,
     **fields: Any,
-) -> Recorded:
-    """Record an event with `write`, which takes the other options; print and return the event."""
-    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+) -> Results:
+    """Record an event with `write`, which takes the other options, and yield it."""
+    with opened(invocation, secrets=secrets) as repo:
         made = write(repo.trajectories, fields)
         finish(invocation, repo)
-    if as_json:
-        write_record(invocation, records.recorded_event(made))
-    elif not quiet:
-        title = one_line(made.state.title, 60)
-        invocation.line(f"{made.event.id} {safe(made.event.type)} in {made.state.id} ({title})")
-    return made
+    title = one_line(made.state.title, 60)
+    said = f"{made.event.id} {safe(made.event.type)} in {made.state.id} ({title})"
+    yield made, said if made.changed else NOTHING
 
 
 def confidence_of(text: str | None) -> float | None:
@@ -139,10 +133,8 @@ def start(
     agent: str,
     role: str,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Start a trajectory on the current branch.
+) -> Results:
+    """Start a trajectory on the current branch. If there is no repository, one is created in this folder.
 
     trace trajectory start ENG-456 "Sign in with JWT" --tag auth
 
@@ -151,7 +143,8 @@ def start(
     """
     if first is not None and not first.strip():
         raise usage_error("the title is empty")
-    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+    _create_repository(invocation)
+    with opened(invocation, secrets=secrets) as repo:
         words = [each for each in (first, title) if each]
         name, subject = _subject(invocation, repo.trajectories, words, task, system, fetch=fetch)
         others = [] if subject is None else _others(repo.trajectories, subject)
@@ -165,12 +158,26 @@ def start(
             role=role,
         )
         finish(invocation, repo)
-    if as_json:
-        write_record(invocation, records.trajectory_state(made))
-    elif not quiet:
-        invocation.line(f"{made.id} {one_line(made.title, 60)}")
-    for each in () if quiet else others:
+    yield made, f"{made.id} {one_line(made.title, 60)}"
+    for each in () if invocation.quiet else others:
         invocation.note(f"note: {each.id} is active for {one_line(each.title, 60)!r}, too")
+
+
+def _create_repository(invocation: Invocation) -> None:
+    """Create a repository in this folder if there is none, and say so."""
+    try:
+        trace_store.Store.find(
+            invocation.folder, invocation.environment, explicit=invocation.directory
+        )
+    except errors.RepositoryNotFoundError:
+        if invocation.directory is not None or invocation.environment.trace_dir:
+            raise
+        with trace_store.Repo.init(
+            invocation.folder, environment=invocation.environment
+        ) as created:
+            directory = created.store.layout.root
+        if not invocation.quiet:
+            invocation.note(f"created an empty repository in {safe(directory)}")
 
 
 def _others(handle: Trajectories, task: Task) -> list[State]:
@@ -250,9 +257,8 @@ def list_(
     limit: int | None,
     since: str,
     confidence: str,
-    as_json: bool,
     **wanted: str,
-) -> None:
+) -> Results:
     """List trajectories, the most recently updated first.
 
     trace trajectory list --status active
@@ -260,16 +266,19 @@ def list_(
     with opened(invocation) as repo:
         try:
             found = repo.trajectories.list(
-                since=since or None, confidence=confidence_of(confidence), **wanted
-            )[:limit]
+                since=since or None,
+                limit=limit,
+                confidence=confidence_of(confidence),
+                **wanted,
+            )
         except errors.InvalidInputError as error:
             if error.data.get("argument") == "since":
                 error.data.setdefault("hint", "`2026-03-02`, `2 days ago`")
             raise
-    if as_json:
-        for each in found:
-            write_record(invocation, records.trajectory_state(each))
-        return
+    yield found, _lines(invocation, found)
+
+
+def _lines(invocation: Invocation, found: Sequence[State]) -> Iterator[str]:
     rows = [
         (
             each.id,
@@ -280,14 +289,14 @@ def list_(
         )
         for each in found
     ]
-    for line in table(invocation, (), rows, LEFT * 5, [("yellow", "", "dim", "", "")] * len(rows)):
-        invocation.line(line)
+    yield from table(invocation, (), rows, LEFT * 5, [("yellow", "", "dim", "", "")] * len(rows))
 
 
 GROUP = Group(
     HELP,
     {
         "start": start,
+        "new": start,
         "status": "trajectory_show:status",
         "chapter": "trajectory_events:chapter",
         "decision": "trajectory_events:decision",
@@ -315,6 +324,7 @@ GROUP = Group(
         "hook": "trajectory_git:hook",
         "timeline": "trajectory_export:timeline",
         "export": "trajectory_export:export",
+        "mirror": "trajectory_export:mirror",
         "import": "trajectory_import:import_",
         "bundle": "trajectory_export:bundle",
     },

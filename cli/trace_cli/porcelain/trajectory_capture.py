@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterator, Sequence
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_INVALID, EXIT_OK, usage_error
@@ -12,18 +13,16 @@ from trace_cli.porcelain.input import places_in
 from trace_cli.porcelain.trajectory import AGENT, TRAJECTORY
 from trace_cli.porcelain.trajectory_show import event_text
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import short_address, write_record
+from trace_cli.render.records import short_address
 from trace_cli.render.tables import counted, paint
-from trace_store.repo import trajectory_records as records
+from trace_cli.runtime import Invocation
+from trace_store.trajectories.capture import BadBlock
+from trace_store.trajectories.recording import Recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_cli.runtime import Invocation
-    from trace_store.trajectories.capture import BadBlock
+    from trace_cli.runtime import Results, ResultsAndCode
     from trace_store.trajectories.proposals import Proposal
-    from trace_store.trajectories.recording import Recorded
 
 PIECE = 64 * 1024
 STRICT = Option("--strict", "strict", "Exit with 7 if a block is bad")
@@ -46,9 +45,7 @@ def capture(
     trajectory: str,
     strict: bool,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
-) -> int:
+) -> ResultsAndCode:
     """Record the blocks in agents' messages.
 
     A block is `[[TRAJECTORY:decision]] {"question": "Where?", "chosen": "in memory"} [[/TRAJECTORY]]`, with any type of
@@ -60,17 +57,11 @@ def capture(
     """
     if branch is not None and all:
         raise usage_error("give REVISION or --all, not both")
-    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+    with opened(invocation, secrets=secrets) as repo:
         capturing, where = repo.trajectories.capture, {"trajectory": trajectory}
         found = capturing.scan_all(**where) if all else capturing.scan(branch or "HEAD", **where)
         finish(invocation, repo)
-    if as_json:
-        write_record(invocation, records.captured(found))
-    elif not quiet:
-        for made in found.recorded:
-            _print_recorded(invocation, made)
-        if not found.recorded:
-            invocation.note("no new blocks")
+    yield found, _lines(invocation, found.recorded, "no new blocks")
     _report_bad_blocks(invocation, found.bad)
     return EXIT_INVALID if strict and found.bad else EXIT_OK
 
@@ -91,7 +82,6 @@ def feed(
     agent: str,
     strict: bool,
     secrets: str,
-    quiet: bool,
 ) -> int:
     """Record the blocks in an agent's output, read from standard input.
 
@@ -100,7 +90,7 @@ def feed(
         agent -p "Fix the bug" | trace trajectory feed --tee | less
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+    with opened(invocation, secrets=secrets) as repo:
         stream = repo.trajectories.capture.feed(trajectory=trajectory, agent=agent)
         while piece := invocation.stdin.read1(PIECE):  # type: ignore[attr-defined]
             if tee:
@@ -110,7 +100,7 @@ def feed(
         stream.write(decoder.decode(b"", final=True))
         stream.close()
         finish(invocation, repo)
-    if not quiet:
+    if not invocation.quiet:
         invocation.note(f"{counted(len(stream.recorded), 'block')} recorded")
     _report_bad_blocks(invocation, stream.bad)
     return EXIT_INVALID if strict and stream.bad else EXIT_OK
@@ -138,9 +128,7 @@ def propose(
     chosen: str | None,
     trajectory: str,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """List decisions found in messages; --accept records them.
 
     Decisions are found by their wording, or with --ask by a model. Nothing is recorded until you accept it. The event
@@ -151,7 +139,7 @@ def propose(
     """
     if chosen is not None and (ask or branch is not None):
         raise usage_error("--accept uses the last list: give neither REVISION nor --ask")
-    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+    with opened(invocation, secrets=secrets) as repo:
         if chosen is not None:
             count = len(repo.trajectories.capture.proposed())
             numbers = places_in(chosen, count, "--accept") if count else []
@@ -159,48 +147,34 @@ def propose(
                 [place + 1 for place in numbers], trajectory=trajectory
             )
             finish(invocation, repo)
-            _print_all_recorded(invocation, made, as_json=as_json, quiet=quiet)
+            yield made, _lines(invocation, made, "recorded already")
             return
         model = asked_model(invocation, repo) if ask else None
         found = repo.trajectories.capture.propose(branch or "HEAD", model=model)
-    _print_proposals(invocation, found, as_json=as_json, quiet=quiet)
+    yield found, _proposal_lines(invocation, found)
 
 
-def _print_proposals(
-    invocation: Invocation, found: Sequence[Proposal], *, as_json: bool, quiet: bool
-) -> None:
+def _proposal_lines(invocation: Invocation, found: Sequence[Proposal]) -> Iterator[str]:
     for each in found:
-        if as_json:
-            write_record(invocation, records.trajectory_proposal(each))
-            continue
         text = f"{each.question} → {each.chosen}" if each.question else each.chosen
         name = paint(invocation, short_address(each.address), "yellow")
-        invocation.line(f"{each.number:>3}  {name}  {one_line(text, 300)}")
+        yield f"{each.number:>3}  {name}  {one_line(text, 300)}"
         if each.reasoning and each.reasoning not in text:
-            invocation.line(f"     {one_line(each.reasoning, 300)}")
+            yield f"     {one_line(each.reasoning, 300)}"
         for option in each.alternatives:
             if option not in text:
-                invocation.line(f"     not {one_line(option, 200)}")
-    if not (found or as_json or quiet):
+                yield f"     not {one_line(option, 200)}"
+    if not found:
         invocation.note("no new decisions were found")
 
 
-def _print_all_recorded(
-    invocation: Invocation, recorded: Sequence[Recorded], *, as_json: bool, quiet: bool
-) -> None:
+def _lines(invocation: Invocation, recorded: Sequence[Recorded], nothing: str) -> Iterator[str]:
     for made in recorded:
-        if as_json:
-            write_record(invocation, records.recorded_event(made))
-        elif not quiet:
-            _print_recorded(invocation, made)
-    if not (recorded or as_json or quiet):
-        invocation.note("recorded already")
-
-
-def _print_recorded(invocation: Invocation, made: Recorded) -> None:
-    event, name = made.event, paint(invocation, short_address(made.event.id), "yellow")
-    where = f"{made.state.id} ({one_line(made.state.title, 60)})"
-    invocation.line(f"{name} {safe(event.type)} in {where}: {one_line(event_text(event), 100)}")
+        event, name = made.event, paint(invocation, short_address(made.event.id), "yellow")
+        where = f"{made.state.id} ({one_line(made.state.title, 60)})"
+        yield f"{name} {safe(event.type)} in {where}: {one_line(event_text(event), 100)}"
+    if not recorded:
+        invocation.note(nothing)
 
 
 def _report_bad_blocks(invocation: Invocation, bad: Sequence[BadBlock]) -> None:

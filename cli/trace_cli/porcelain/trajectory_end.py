@@ -11,6 +11,7 @@ from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import opened
 from trace_cli.porcelain.input import parsed_json
 from trace_cli.porcelain.trajectory import RECORDING, confidence_of, record
+from trace_cli.render.escape import one_line
 from trace_cli.render.records import json_bytes
 from trace_store import errors, trajectories
 from trace_store.trajectories.events import DECISION, RETROSPECTIVE
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results
     from trace_store.repo.repository import Repo
 
 SUMMARY, APPROACH, CONFIDENCE = "summary", "approach", "confidence"
@@ -54,7 +55,7 @@ FLAGS = (
 )
 def reflect(
     invocation: Invocation, *, file: str | None, ask: bool, dry_run: bool, **given: Any
-) -> None:
+) -> Results:
     """Record the retrospective: what was done, what was hard, what to know next time.
 
     Without SUMMARY and --from, a template opens in your editor. What you do not give is taken from an earlier
@@ -64,6 +65,7 @@ def reflect(
         trace trajectory reflect --ask --dry-run > draft.json
         trace trajectory reflect --from draft.json
     """
+    _refuse_name(invocation, given[SUMMARY])
     retrospective, options = _given(invocation, file, given)
     if ask and retrospective is not None:
         raise usage_error(
@@ -74,39 +76,60 @@ def reflect(
     if dry_run:
         invocation.write(json_bytes(retrospective, indent=2) + b"\n")
         return
-    record(invocation, lambda tr, fields: tr.reflect(**retrospective, **fields), **options)
+    yield from record(
+        invocation, lambda tr, fields: tr.reflect(**retrospective, **fields), **options
+    )
 
 
 @takes(*FLAGS, *RECORDING)
-def complete(invocation: Invocation, *, file: str | None, **given: Any) -> None:
+def complete(invocation: Invocation, *, file: str | None, **given: Any) -> Results:
     """Complete a trajectory, and record its retrospective if you give one.
 
     trace trajectory complete "Tokens are signed and refreshed" --confidence 0.9
     """
+    _refuse_name(invocation, given[SUMMARY])
     retrospective, options = _given(invocation, file, given)
-    state = record(
+    recording = record(
         invocation, lambda tr, fields: tr.complete(retrospective, **fields), **options
-    ).state
-    missing = [type for type in (DECISION, RETROSPECTIVE) if not state.count(type)]
-    if missing and not options["quiet"]:
-        hint = f"`trace trajectory reflect --trajectory {state.id}` adds one"
-        advice = f"; {hint}" if RETROSPECTIVE in missing else ""
-        invocation.note(f"note: it has no {' and no '.join(missing)}{advice}")
+    )
+    for made, text in recording:
+        yield made, text
+        state = made.state
+        missing = [type for type in (DECISION, RETROSPECTIVE) if not state.count(type)]
+        if missing and not invocation.quiet:
+            hint = f"`trace trajectory reflect --trajectory {state.id}` adds one"
+            advice = f"; {hint}" if RETROSPECTIVE in missing else ""
+            invocation.note(f"note: it has no {' and no '.join(missing)}{advice}")
 
 
 @takes(Argument("REASON", "reason", "Why it is given up", OPTIONAL, default=""), *RECORDING)
-def abandon(invocation: Invocation, *, reason: str, **options: Any) -> None:
+def abandon(invocation: Invocation, *, reason: str, **options: Any) -> Results:
     """End a trajectory whose task was given up."""
-    record(invocation, lambda tr, fields: tr.abandon(reason, **fields), **options)
+    _refuse_name(invocation, reason)
+    return record(invocation, lambda tr, fields: tr.abandon(reason, **fields), **options)
 
 
 @takes(
     Argument("ID", "trajectory", "The trajectory", completes="TRAJECTORY"),
     *RECORDING[1:],
 )
-def reopen(invocation: Invocation, **options: Any) -> None:
+def reopen(invocation: Invocation, **options: Any) -> Results:
     """Make an ended trajectory active again."""
-    record(invocation, lambda tr, fields: tr.reopen(**fields), **options)
+    return record(invocation, lambda tr, fields: tr.reopen(**fields), **options)
+
+
+def _refuse_name(invocation: Invocation, text: str) -> None:
+    """Refuse the name of a trajectory or a task in the place of a text: another trajectory would be ended."""
+    if not text.strip() or len(text.split()) > 1:
+        return
+    with opened(invocation, quiet=True) as repo:
+        is_name = repo.trajectories.is_name(text)
+    if is_name:
+        shown = one_line(text.strip(), 80)
+        raise usage_error(
+            f"{shown!r} names a trajectory or a task, and this takes a text",
+            f"`--trajectory {shown}` chooses the trajectory",
+        )
 
 
 def _given(

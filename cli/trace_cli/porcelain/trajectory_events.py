@@ -19,9 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from trace_cli.runtime import Invocation
-    from trace_store.trajectories.handle import Trajectories
+    from trace_cli.runtime import Invocation, Results
     from trace_store.trajectories.recording import Recorded
+    from trace_store.trajectories.trajectories import Trajectories
 
 TEXT = Argument("TEXT", "text", "The text; - reads standard input")
 ALTERNATIVE = Option(
@@ -37,12 +37,12 @@ CONFIDENCE = Option("--confidence", "confidence", "How sure you are, 0 to 1", "C
 
 
 @takes(Argument("TITLE", "title", "Title of the chapter"), *RECORDING)
-def chapter(invocation: Invocation, *, title: str, **options: Any) -> None:
+def chapter(invocation: Invocation, *, title: str, **options: Any) -> Results:
     """Begin a chapter, and end the previous one.
 
     trace trajectory chapter "Tests"
     """
-    record(invocation, lambda tr, fields: tr.chapter(title, **fields), **options)
+    return record(invocation, lambda tr, fields: tr.chapter(title, **fields), **options)
 
 
 @takes(
@@ -53,6 +53,8 @@ def chapter(invocation: Invocation, *, title: str, **options: Any) -> None:
     CONFIDENCE,
     SIGNIFICANCE,
     TAG,
+    Option("--commit", "commit", "The commit of the code that it is about", "COMMIT", default=""),
+    Option("--file", "files", "A file that it is about; may be repeated", "FILE", many=True),
     *RECORDING,
 )
 def decision(
@@ -63,11 +65,14 @@ def decision(
     reasoning: str | None,
     alternatives: list[str],
     confidence: str | None,
+    commit: str,
+    files: list[str],
     **options: Any,
-) -> None:
+) -> Results:
     """Record a decision.
 
-    A question and --reasoning are optional but recommended. With --question, a `|` in CHOSEN is part of the text.
+    A question and --reasoning are optional but recommended. With --question, a `|` in CHOSEN is part of the text. A
+    decision belongs to the next commit, or to that of --commit.
 
         trace trajectory decision "Which token?|JWT" --reasoning "No session store" --alternative "sessions: a store"
         trace trajectory decision "pytest" --confidence 0.8
@@ -76,7 +81,7 @@ def decision(
     if question is None:
         before, bar, after = chosen.partition("|")
         question, chosen = (before, after) if bar else ("", chosen)
-    record(
+    return record(
         invocation,
         lambda tr, fields: tr.decide(
             question,
@@ -84,28 +89,38 @@ def decision(
             reasoning=reasoning or "",
             alternatives=alternatives,
             confidence=confidence_of(confidence),
+            **_about(invocation, tr, commit, files, fields["trajectory"]),
             **fields,
         ),
         **options,
     )
 
 
+def _about(
+    invocation: Invocation, tr: Trajectories, commit: str, files: list[str], trajectory: str
+) -> dict[str, Any]:
+    """Return the code that a decision is about; its commit is linked first."""
+    if not (commit or files):
+        return {}
+    return tr.code.about(commit, files, folder=invocation.folder, trajectory=trajectory)
+
+
 @takes(TEXT, SIGNIFICANCE, TAG, *RECORDING)
-def finding(invocation: Invocation, *, text: str, **options: Any) -> None:
+def finding(invocation: Invocation, *, text: str, **options: Any) -> Results:
     """Record a finding."""
-    _record_text(invocation, FINDING, text, **options)
+    return _record_text(invocation, FINDING, text, **options)
 
 
 @takes(TEXT, SIGNIFICANCE, TAG, *RECORDING)
-def note(invocation: Invocation, *, text: str, **options: Any) -> None:
+def note(invocation: Invocation, *, text: str, **options: Any) -> Results:
     """Record a note."""
-    _record_text(invocation, NOTE, text, **options)
+    return _record_text(invocation, NOTE, text, **options)
 
 
 @takes(TEXT, SIGNIFICANCE, TAG, *RECORDING)
-def error(invocation: Invocation, *, text: str, **options: Any) -> None:
+def error(invocation: Invocation, *, text: str, **options: Any) -> Results:
     """Record something that failed."""
-    _record_text(invocation, ERROR, text, **options)
+    return _record_text(invocation, ERROR, text, **options)
 
 
 @takes(
@@ -116,7 +131,7 @@ def error(invocation: Invocation, *, text: str, **options: Any) -> None:
     TAG,
     *RECORDING,
 )
-def message(invocation: Invocation, *, text: str, to: str, sender: str, **options: Any) -> None:
+def message(invocation: Invocation, *, text: str, to: str, sender: str, **options: Any) -> Results:
     """Record a message to or from another agent.
 
     trace trajectory message --to reviewer "Ready for review"
@@ -124,9 +139,8 @@ def message(invocation: Invocation, *, text: str, to: str, sender: str, **option
     if bool(to) == bool(sender):
         raise usage_error("give --to or --from, not both")
     if to:
-        _record_text(invocation, SENT, text, to=to, **options)
-    else:
-        _record_text(invocation, RECEIVED, text, **{"from": sender}, **options)
+        return _record_text(invocation, SENT, text, to=to, **options)
+    return _record_text(invocation, RECEIVED, text, **{"from": sender}, **options)
 
 
 @takes(
@@ -166,7 +180,7 @@ def amend(
     project: str | None,
     task: str,
     **options: Any,
-) -> None:
+) -> Results:
     """Amend an event, or the trajectory itself; earlier versions stay.
 
     This works after the end, too. Fields that you do not give stay unchanged; alternatives and tags that you give
@@ -194,9 +208,9 @@ def amend(
             changes["task"] = tr.tasks.named(task) or Task("", id=task)
         return tr.amend(event, **fields, **changes)
 
-    record(invocation, write, **options)
+    return record(invocation, write, **options)
 
 
-def _record_text(invocation: Invocation, type: str, text: str, **options: Any) -> None:
+def _record_text(invocation: Invocation, type: str, text: str, **options: Any) -> Results:
     text = text_from(invocation, "-") if text == "-" else argument_text(text)
-    record(invocation, lambda tr, fields: tr.record(type, text, **fields), **options)
+    return record(invocation, lambda tr, fields: tr.record(type, text, **fields), **options)

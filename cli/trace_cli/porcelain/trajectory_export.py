@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from trace_cli.arguments import SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.common import JSON, QUIET, opened
 from trace_cli.porcelain.trajectory import ID
 from trace_cli.porcelain.trajectory_git import write_notes
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_data, write_record
+from trace_cli.render.records import write_data
 from trace_cli.render.tables import counted, paint, size, terminal_width
+from trace_cli.runtime import Invocation
 from trace_store import errors
-from trace_store.repo import trajectory_records as records
-from trace_store.trajectories.exports import DATA_FORMS, FORMS, PULL_REQUEST, SYNONYMS, TRAIL
+from trace_store.exporters.contract import Exported
+from trace_store.trajectories.exports import (
+    DATA_FORMS,
+    FORMS,
+    PULL_REQUEST,
+    SYNONYMS,
+    TRAIL,
+    Exports,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_cli.runtime import Invocation
-    from trace_store.exporters.contract import Exported
-    from trace_store.trajectories.exports import Exports
+    from trace_cli.runtime import Results
 
 FOLDER, MARKDOWN = "folder", "markdown"
 ENDINGS = {".html": "page", ".htm": "page", ".txt": "timeline", ".json": TRAIL}
@@ -36,6 +41,9 @@ OUTPUT = Option(
 )
 FORCE = Option("--force", "force", "Overwrite files")
 THINKING = Option("--thinking", "thinking", "Include the agents' thinking")
+WITH_SESSIONS = Option(
+    "--with-sessions", "sessions", "Include the messages of the agents' sessions, one a line"
+)
 NO_THINKING = Option("--no-thinking", "no_thinking", "Leave out the agents' thinking (default)")
 
 
@@ -59,6 +67,7 @@ NO_THINKING = Option("--no-thinking", "no_thinking", "Leave out the agents' thin
     ),
     THINKING,
     NO_THINKING,
+    WITH_SESSIONS,
     Option("--git-notes", "git_notes", "Write the decisions to git notes on the linked commits"),
     Option("--remove", "remove", "With --git-notes: remove these notes"),
     FORCE,
@@ -73,19 +82,19 @@ def export(
     since: str,
     thinking: bool,
     no_thinking: bool,
+    sessions: bool,
     git_notes: bool,
     remove: bool,
     force: bool,
-    as_json: bool,
-) -> None:
+) -> Results:
     """Export a trajectory to a file or to standard output.
 
     `page` (or `html`) is one HTML file that needs no network. `timeline` is plain text: a vertical timeline with the
     events in order of time; `timeline-html` is the same as one HTML file. `pr` is the text of a pull request. `folder`
     is a page, a file for each chapter, and raw data. `trail` (or `json`) is JSON for the `trail` command (npm
     agent-trajectories); what it cannot represent is listed on standard error. `agent-trace` is the Agent Trace record
-    that was imported with a trajectory. Secrets that Trace detects are redacted in every format. Thinking is left out
-    unless you give --thinking.
+    that was imported with a trajectory. Secrets that Trace detects are redacted in every format. Thinking and the
+    messages of sessions are left out unless you give --thinking and --with-sessions.
 
     A decision belongs to the first commit that was linked after it. With --since main, `pr` leaves out the commits that
     main has, and their decisions. --git-notes writes a note to each linked commit, under refs/notes/trajectories.
@@ -97,9 +106,9 @@ def export(
     if remove and not git_notes:
         raise usage_error("--remove requires --git-notes")
     if git_notes:
-        write_notes(invocation, trajectory, remove=remove, as_json=as_json)
+        yield from write_notes(invocation, trajectory, remove=remove)
         return
-    _check(thinking, no_thinking, output, force=force, as_json=as_json)
+    _check(invocation, thinking, no_thinking, output, force=force)
     form = form or ENDINGS.get(os.path.splitext(output)[1].lower(), MARKDOWN)
     if since and form != PULL_REQUEST:
         raise usage_error("--since requires --format pr")
@@ -109,11 +118,12 @@ def export(
         exports = repo.trajectories.exports
         name = repo.trajectories.find(trajectory, ended=True).id
         if form == FOLDER:
-            flags = {"thinking": thinking, "force": force, "as_json": as_json}
-            _write_folder(invocation, exports, name, output, **flags)
+            flags = {"thinking": thinking, "sessions": sessions, "force": force}
+            yield from _write_folder(invocation, exports, name, output, **flags)
             return
-        made = exports.export(form, name, thinking=thinking, since=since, folder=invocation.folder)
-        _write(invocation, exports, [name], form, made, output, force=force, as_json=as_json)
+        shown = {"thinking": thinking, "sessions": sessions}
+        made = exports.export(form, name, **shown, since=since, folder=invocation.folder)
+        yield from _write(invocation, exports, [name], form, made, output, force=force)
 
 
 @takes(
@@ -121,6 +131,7 @@ def export(
     OUTPUT,
     THINKING,
     NO_THINKING,
+    WITH_SESSIONS,
     FORCE,
     JSON,
 )
@@ -131,19 +142,35 @@ def bundle(
     output: str,
     thinking: bool,
     no_thinking: bool,
+    sessions: bool,
     force: bool,
-    as_json: bool,
-) -> None:
+) -> Results:
     """Write several trajectories as one Markdown file.
 
     trace trajectory bundle traj_01 traj_02 -o release.md
     """
-    _check(thinking, no_thinking, output, force=force, as_json=as_json)
+    _check(invocation, thinking, no_thinking, output, force=force)
     with opened(invocation) as repo:
         exports = repo.trajectories.exports
         ids = list(dict.fromkeys(repo.trajectories.find(name).id for name in names))
-        made = exports.bundle(ids, thinking=thinking)
-        _write(invocation, exports, ids, MARKDOWN, made, output, force=force, as_json=as_json)
+        made = exports.bundle(ids, thinking=thinking, sessions=sessions)
+        yield from _write(invocation, exports, ids, MARKDOWN, made, output, force=force)
+
+
+@takes(Argument("FOLDER", "folder", "The folder, such as docs/decisions"), JSON, QUIET)
+def mirror(invocation: Invocation, *, folder: str) -> Results:
+    """Write the decisions of each trajectory to a Markdown file, for searches and reviews.
+
+    Files are named after the trajectories; one with the same content is left as it is, and other files stay.
+
+    trace trajectory mirror docs/decisions
+    """
+    with opened(invocation) as repo:
+        found = repo.trajectories.exports.mirror(os.path.join(invocation.folder, folder))
+    for each in found:
+        yield each, f"{safe(_shown(each.path, folder))}: {each.action}"
+    if not (found or invocation.quiet or invocation.as_json):
+        invocation.note("no trajectory has a decision")
 
 
 @takes(ID, THINKING)
@@ -161,10 +188,12 @@ def timeline(invocation: Invocation, *, trajectory: str, thinking: bool) -> None
         invocation.line(line)
 
 
-def _check(thinking: bool, no_thinking: bool, output: str, *, force: bool, as_json: bool) -> None:
+def _check(
+    invocation: Invocation, thinking: bool, no_thinking: bool, output: str, *, force: bool
+) -> None:
     if thinking and no_thinking:
         raise usage_error("give --thinking or --no-thinking, not both")
-    if as_json and output == "-":
+    if invocation.as_json and output == "-":
         raise usage_error("--json and `-o -` cannot be combined: both write to standard output")
     if force and output in ("", "-"):
         raise usage_error("--force requires -o FILE")
@@ -179,26 +208,24 @@ def _write(
     output: str,
     *,
     force: bool,
-    as_json: bool,
-) -> None:
+) -> Results:
     """Write an export to a file, and print its path, or write it to standard output."""
     data, path = made.to_bytes(), None
     if output not in ("", "-"):
         try:
             target = os.path.join(invocation.folder, output)
-            path = exports.save(made, target, overwrite=force).path
+            path = made.save(target, overwrite=force).path
         except errors.AlreadyExistsError as error:
             error.data.setdefault("hint", "--force overwrites it")
             raise
     for loss in made.losses:
         invocation.note(f"lost: {one_line(str(loss), 300)}")
-    if as_json:
-        report = records.exported_trajectories(ids, form, path, len(data), [])
-        write_record(invocation, report)
-    elif path is not None:
-        invocation.line(f"{safe(_shown(path, output))}: {size(len(data))}")
-    else:
+    if path is None and not invocation.as_json:
         write_data(invocation, data)
+        return
+    shown = "" if path is None else safe(_shown(path, output))
+    result = {"trajectories": ids, "format": form, "path": path, "size": len(data), "files": []}
+    yield result, f"{shown}: {size(len(data))}"
 
 
 def _write_folder(
@@ -208,21 +235,26 @@ def _write_folder(
     output: str,
     *,
     thinking: bool,
+    sessions: bool,
     force: bool,
-    as_json: bool,
-) -> None:
+) -> Results:
     try:
         target = os.path.join(invocation.folder, output)
-        made = exports.save_folder(target, name, thinking=thinking, overwrite=force)
+        made = exports.save_folder(
+            target, name, thinking=thinking, sessions=sessions, overwrite=force
+        )
     except errors.AlreadyExistsError as error:
         error.data.setdefault("hint", "--force overwrites its files")
         raise
-    if as_json:
-        report = records.exported_trajectories([name], FOLDER, made.path, made.size, made.files)
-        write_record(invocation, report)
-    else:
-        shown = safe(_shown(made.path, output))
-        invocation.line(f"{shown}: {counted(len(made.files), 'file')}, {size(made.size)}")
+    result = {
+        "trajectories": [name],
+        "format": FOLDER,
+        "path": made.path,
+        "size": made.size,
+        "files": made.files,
+    }
+    shown = safe(_shown(made.path, output))
+    yield result, f"{shown}: {counted(len(made.files), 'file')}, {size(made.size)}"
 
 
 def _shown(path: str, output: str) -> str:

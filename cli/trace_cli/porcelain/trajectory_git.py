@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.porcelain.trajectory import TRAJECTORY
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import short_address, write_record
+from trace_cli.render.records import short_address
 from trace_cli.render.tables import counted, date, paint
+from trace_cli.runtime import Invocation
 from trace_store import errors, trajectories
-from trace_store.repo import trajectory_records as records
-from trace_store.trajectories.code import LINKED
+from trace_store.base.ident import known_time
+from trace_store.trajectories.events import Event
 from trace_store.trajectories.git_hooks import HOOK_SECONDS, POST_REWRITE, REMOVED, UNCHANGED
+from trace_store.trajectories.why import LINKED, Basis, Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from trace_cli.runtime import Invocation
-    from trace_store.trajectories.code import Basis, Reason
+    from trace_cli.runtime import Results
 
 MAXIMUM_HOOK_INPUT_BYTES = 1 << 23
 SHOWN_ID = 12
@@ -46,9 +47,7 @@ def link(
     commits: list[str],
     trajectory: str,
     agent: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Link commits of the code to a trajectory.
 
     A link records the names of the commit's files, and its patch id, which survives a rebase. A commit is linked only
@@ -56,27 +55,38 @@ def link(
 
     trace trajectory link HEAD~1 HEAD
     """
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         linked = repo.trajectories.code.link(
             commits or ["HEAD"], folder=invocation.folder, trajectory=trajectory, agent=agent
         )
         finish(invocation, repo)
     for each in linked:
-        if as_json:
-            write_record(invocation, records.trajectory_link(each.event))
-        elif not quiet:
-            subject = one_line(str(each.event.data.get("subject", "")), 100)
-            invocation.line(f"{each.event.commit[:SHOWN_ID]} {subject}")
-    if not linked and not quiet and not as_json:
+        subject = one_line(str(each.event.data.get("subject", "")), 100)
+        yield _link(each.event), f"{each.event.commit[:SHOWN_ID]} {subject}"
+    if not (linked or invocation.quiet or invocation.as_json):
         invocation.note("linked already")
+
+
+def _link(event: Event) -> dict[str, Any]:
+    """Return the JSON of a link from a trajectory to a commit of the code."""
+    data = event.data
+    return {
+        "event": event.id,
+        "commit": event.commit,
+        "patch_id": data.get("patch_id") or None,
+        "subject": data.get("subject", ""),
+        "files": data.get("files", []),
+        "branch": data.get("branch") or None,
+        "made": known_time(data.get("made", 0)),
+    }
 
 
 @takes(
     Argument(
         "WHAT",
         "what",
-        "`git` installs or removes the hooks; the hooks use `run`",
-        choices=("git", "run"),
+        "`git` installs or removes the hooks; `status` tells whether they work; the hooks use `run`",
+        choices=("git", "status", "run"),
     ),
     Argument("ARGUMENT...", "arguments", "With run: the hook, and its arguments from git", ANY),
     Option(
@@ -94,26 +104,31 @@ def hook(
     uninstall: bool,
     trailer: bool,
     dry_run: bool,
-    as_json: bool,
-) -> int:
-    """Install git hooks that link each new commit to the current trajectory.
+) -> Results:
+    """Install git hooks that note each new commit, so that it is linked to the current trajectory.
 
     `hook git` installs `post-commit` and `post-rewrite` where git looks for hooks. After an amend or a rebase, links
     lead to the new commits. A hook that exists already is renamed and still called. --trailer also installs
     `prepare-commit-msg`, which adds `Trajectory: ID` to messages given with -m or -F; without --trailer, that hook is
     removed.
 
-    The hooks run `hook run`, which never makes a commit fail. If there is no current trajectory, or there are several,
-    it does nothing.
+    The hooks never make a commit fail. They append a line to a local file; the next command links the commits. A
+    commit that could belong to several trajectories is shown by `trace trajectory status`.
 
-    trace trajectory hook git
+        trace trajectory hook git
+        trace trajectory hook status
     """
     if what == "run":
         _run_hook(invocation, arguments)
-        return 0
+        return
     if arguments:
-        raise usage_error(f"`hook git` takes no argument, not {arguments[0]!r}")
+        raise usage_error(f"`hook {what}` takes no argument, not {arguments[0]!r}")
     folder = invocation.folder
+    if what == "status":
+        for state in trajectories.hooks_status(folder):
+            moved = f" to {safe(state.moved)}" if state.moved else ""
+            yield state, f"{safe(state.path)}: {state.state}{moved}"
+        return
     if uninstall:
         changes = trajectories.uninstall_hooks(folder, dry_run=dry_run)
     else:
@@ -121,18 +136,14 @@ def hook(
             folder, _own_command(), trailer=trailer, dry_run=dry_run
         )
     for each in changes:
-        if as_json:
-            write_record(invocation, records.hook_change(each))
-            continue
         other = ""
         if each.kept:
             verb = "put back" if each.action == REMOVED else "calls"
             other = f" ({verb} {safe(each.kept)})"
         would = "would be " if dry_run and each.action != UNCHANGED else ""
-        invocation.line(f"{safe(each.path)}: {would}{each.action}{other}")
-    if not changes and not as_json:
+        yield each, f"{safe(each.path)}: {would}{each.action}{other}"
+    if not changes and not invocation.as_json:
         invocation.note("no Trace hooks installed here")
-    return 0
 
 
 def _run_hook(invocation: Invocation, arguments: list[str]) -> None:
@@ -186,20 +197,15 @@ def _own_command() -> list[str]:
     return [script] if script else [sys.executable, "-m", "trace_cli"]
 
 
-def write_notes(
-    invocation: Invocation, trajectory: str, *, remove: bool, as_json: bool, quiet: bool = False
-) -> None:
+def write_notes(invocation: Invocation, trajectory: str, *, remove: bool) -> Results:
     """Write a note on each linked commit under refs/notes/trajectories, or remove these notes."""
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         report = repo.trajectories.code.write_notes(
             trajectory, folder=invocation.folder, remove=remove
         )
-    if as_json:
-        write_record(invocation, records.notes_report(report))
-    elif not quiet:
-        verb = "removed" if remove else "written"
-        invocation.line(f"{counted(len(report.written), 'note')} {verb}")
-    if report.missing and not quiet:
+    verb = "removed" if remove else "written"
+    yield report, f"{counted(len(report.written), 'note')} {verb}"
+    if report.missing:
         names = ", ".join(each[:SHOWN_ID] for each in report.missing[:4])
         invocation.note(
             f"note: {counted(len(report.missing), 'commit')} not in this repository: {names}"
@@ -207,63 +213,69 @@ def write_notes(
 
 
 @takes(
-    Argument("TARGET", "target", "A file, FILE:LINE, or a commit of the code"),
+    Argument("TARGET", "target", "A file, FILE:LINE, FILE:FIRST-LAST, a commit, or a range"),
     Option(
         "-n --max-count", "limit", "Show at most this many", "N", number=True, least=1, default=10
     ),
     JSON,
 )
-def why(invocation: Invocation, *, target: str, limit: int, as_json: bool) -> None:
+def why(invocation: Invocation, *, target: str, limit: int) -> Results:
     """Show the trajectories and decisions behind a change of the code.
 
     Links lead from commits to trajectories (see `trace trajectory link` and `trace trajectory hook`). A rebased commit
-    is found by its change, a squashed one by its files.
+    is found by its change, the lines of a squashed one by the commits that wrote them. What is a guess is marked.
 
         trace why src/app.py
         trace why src/app.py:42
+        trace why src/app.py:1-9
         trace why HEAD
+        trace why main..HEAD
     """
     with opened(invocation) as repo:
         reasons = repo.trajectories.why(target, folder=invocation.folder, limit=limit)
-    if as_json:
-        for each in reasons:
-            write_record(invocation, records.reason(each))
-        return
-    if not reasons:
+    if reasons and not invocation.as_json:
+        invocation.page()
+    yield reasons, _reason_lines(invocation, reasons)
+    if not (reasons or invocation.as_json):
         invocation.note(f"no trajectory leads to {safe(target)}")
-        return
-    invocation.page()
+
+
+def _reason_lines(invocation: Invocation, reasons: Sequence[Reason]) -> Iterator[str]:
     for number, each in enumerate(reasons):
         if number:
-            invocation.line()
-        _print_reason(invocation, each)
+            yield ""
+        yield from _one_reason_lines(invocation, each)
 
 
-def _print_reason(invocation: Invocation, reason: Reason) -> None:
+def _one_reason_lines(invocation: Invocation, reason: Reason) -> Iterator[str]:
     commit, state = reason.commit, reason.trajectory
     how = "" if reason.how == LINKED else f"  ({reason.how})"
-    name = paint(invocation, commit.id[:SHOWN_ID], "yellow")
-    invocation.line(f"{name}  {date(commit.made)[:10]}  {one_line(commit.subject, 100)}{how}")
+    if commit.id:
+        name = paint(invocation, commit.id[:SHOWN_ID], "yellow")
+        yield f"{name}  {date(commit.made)[:10]}  {one_line(commit.subject, 100)}{how}"
+    else:
+        yield paint(invocation, "not committed yet", "yellow")
     chapter = f", chapter {one_line(reason.chapter, 60)}" if reason.chapter else ""
-    invocation.line(f"  {state.id}  {one_line(state.title, 80)} ({state.status}){chapter}")
+    yield f"  {state.id}  {one_line(state.title, 80)} ({state.status}){chapter}"
     if reason.is_guess and reason.decisions:
-        invocation.line("  no decision of its own; the nearest one:")
+        said = "no decision of its own; the nearest one:" if commit.id else "decisions that wait:"
+        yield f"  {said}"
     for basis in reason.decisions:
-        _print_decision(invocation, basis)
+        yield from _decision_lines(invocation, basis)
 
 
-def _print_decision(invocation: Invocation, basis: Basis) -> None:
+def _decision_lines(invocation: Invocation, basis: Basis) -> Iterator[str]:
     event = basis.event
     asked = f"{one_line(event.question, 200)} " if event.question else ""
     chosen = paint(invocation, one_line(event.content, 200), "bold")
-    invocation.line(f"  d{basis.number}  {asked}{chosen}")
+    yield f"  d{basis.number}  {asked}{chosen}"
     if event.reasoning:
-        invocation.line(f"      because: {one_line(event.reasoning, 400)}")
+        yield f"      because: {one_line(event.reasoning, 400)}"
     for option in event.alternatives:
         reason = f": {one_line(option.reason, 200)}" if option.reason else ""
-        invocation.line(f"      not: {one_line(option.option, 100)}{reason}")
+        yield f"      not: {one_line(option.option, 100)}{reason}"
     facts = [safe(event.agent), date(event.time)[:16]]
     if event.confidence is not None:
         facts.append(f"confidence {event.confidence:.0%}")
     facts += [short_address(address) for address in basis.messages]
-    invocation.line(paint(invocation, f"      {'  '.join(facts)}", "dim"))
+    yield paint(invocation, f"      {'  '.join(facts)}", "dim")

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, SECRETS, finish, opened
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import counted, number
-from trace_store.repo import trajectory_records as records
+from trace_cli.runtime import Invocation
 from trace_store.trajectories import trail_folders
-from trace_store.trajectories.trail_import import OUTCOMES, UNCHANGED
+from trace_store.trajectories.trail_import import OUTCOMES, UNCHANGED, ImportedFile, TrailImport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
-    from trace_store.trajectories.trail_import import ImportedFile, TrailImport
+    from trace_cli.runtime import Results
 
 SHOWN_PROBLEMS = 5
 """How many problems of a file are listed for people; --json lists all."""
@@ -40,9 +39,7 @@ def import_(
     paths: list[str],
     dry_run: bool,
     secrets: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Import trajectories of the `trail` command (npm agent-trajectories).
 
     Reads `.trajectories/` and `.agentworkforce/trajectories/`, or the files and folders that you name. Importing again
@@ -56,33 +53,30 @@ def import_(
     named = named or trail_folders(invocation.folder)
     if not named:
         raise usage_error("nothing to import: there is no folder of trail here", "name files")
-    with opened(invocation, quiet=quiet, secrets=secrets) as repo:
+    with opened(invocation, secrets=secrets) as repo:
         report = repo.trajectories.import_trail(*named, dry_run=dry_run)
         finish(invocation, repo)
-    if as_json and not quiet:
-        write_record(invocation, records.imported_trajectories(report))
-    elif not quiet:
-        _show(invocation, report, dry_run=dry_run)
+    yield report, _lines(invocation, report, dry_run=dry_run)
     if failures := report.failures:
         if len(failures) > 1:
             invocation.note(f"note: {len(failures)} files could not be imported; the first:")
         raise failures[0]
 
 
-def _show(invocation: Invocation, report: TrailImport, *, dry_run: bool) -> None:
-    """Print a line for each file, and a summary."""
+def _lines(invocation: Invocation, report: TrailImport, *, dry_run: bool) -> Iterator[str]:
+    """Yield a line for each file, and a summary."""
     for each in report.files:
         if len(report.files) <= MOST_FILES or each.outcome != UNCHANGED:
-            invocation.line(_line(invocation, each))
+            yield _line(invocation, each)
         for problem in each.problems[:SHOWN_PROBLEMS]:
-            invocation.line(f"  {one_line(problem, 200)}")
+            yield f"  {one_line(problem, 200)}"
         if (more := len(each.problems) - SHOWN_PROBLEMS) > 0:
-            invocation.line(f"  … and {counted(more, 'problem')} more")
+            yield f"  … and {counted(more, 'problem')} more"
     counts = [
         f"{number(count)} {outcome}" for outcome in OUTCOMES if (count := report.count(outcome))
     ]
     would = "would import" if dry_run else "imported"
-    invocation.line(f"{would} {counted(report.events, 'event')} ({', '.join(counts) or 'no file'})")
+    yield f"{would} {counted(report.events, 'event')} ({', '.join(counts) or 'no file'})"
 
 
 def _line(invocation: Invocation, file: ImportedFile) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+import trace_store
 from trace_cli.arguments import ANY, SOME, Argument, Option, takes
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.porcelain.trajectory import ID
 from trace_cli.porcelain.trajectory_show import event_text
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import short_address, write_record
+from trace_cli.render.records import short_address
 from trace_cli.render.tables import counted, date, highlight_hit, paint
-from trace_store.repo import trajectory_records as records
+from trace_cli.runtime import Invocation
+from trace_store.trajectories.score import Score
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Results
     from trace_store.trajectories.event_search import FoundEvent
 
 SHOWN_EVENTS = 4
@@ -43,9 +45,7 @@ FILTERS = (
     Option("-n --limit", "limit", "Stop after this many", "N", number=True, least=1, default=20),
     JSON,
 )
-def search(
-    invocation: Invocation, *, words: list[str], limit: int, as_json: bool, **wanted: str
-) -> None:
+def search(invocation: Invocation, *, words: list[str], limit: int, **wanted: str) -> Results:
     """Search the events of all trajectories, newest first.
 
     Decisions, findings, chapters, notes and retrospectives are searched, including their earlier versions. Words are
@@ -55,7 +55,7 @@ def search(
     """
     with opened(invocation) as repo:
         found = repo.trajectories.search(" ".join(words), limit=limit, **wanted)
-    _print(invocation, found, as_json=as_json)
+    yield from _found(invocation, found)
 
 
 @takes(
@@ -64,9 +64,7 @@ def search(
     Option("-n --limit", "limit", "Show at most this many", "N", number=True, least=1, default=5),
     JSON,
 )
-def similar(
-    invocation: Invocation, *, words: list[str], limit: int, as_json: bool, **wanted: str
-) -> None:
+def similar(invocation: Invocation, *, words: list[str], limit: int, **wanted: str) -> Results:
     """Show past decisions on similar questions, the most similar first.
 
     A decision must share a word with QUESTION; rare words count more.
@@ -75,14 +73,14 @@ def similar(
     """
     with opened(invocation) as repo:
         found = repo.trajectories.similar(" ".join(words), limit=limit, **wanted)
-    _print(invocation, found, as_json=as_json)
+    yield from _found(invocation, found)
 
 
 @takes(
     ID,
     JSON,
 )
-def score(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
+def score(invocation: Invocation, *, trajectory: str) -> Results:
     """Show how complete a record is, from 0 to 100, and what it lacks.
 
     The score judges the record, not the work. A complete record has a retrospective, linked commits, and decisions with
@@ -90,17 +88,18 @@ def score(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
     """
     with opened(invocation) as repo:
         found = repo.trajectories.score(trajectory)
-    if as_json:
-        write_record(invocation, records.trajectory_score(found))
-        return
+    yield found, _score_lines(invocation, found)
+
+
+def _score_lines(invocation: Invocation, found: Score) -> Iterator[str]:
     state = found.trajectory.state
-    invocation.line(f"{paint(invocation, state.id, 'yellow')} {one_line(state.title, 60)}")
-    invocation.line(f"{found.points} of 100")
+    yield f"{paint(invocation, state.id, 'yellow')} {one_line(state.title, 60)}"
+    yield f"{found.points} of 100"
     for lack in found.lacks:
         names = ", ".join(short_address(event.id) for event in lack.events[:SHOWN_EVENTS])
         more = ", …" if len(lack.events) > SHOWN_EVENTS else ""
         where = f" ({names}{more})" if names else ""
-        invocation.line(f"  -{lack.points:<3} {safe(lack.text)}{where}")
+        yield f"  -{lack.points:<3} {safe(lack.text)}{where}"
 
 
 @takes(
@@ -123,9 +122,7 @@ def score(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
     JSON,
     QUIET,
 )
-def compact(
-    invocation: Invocation, *, older_than: str, how: str, apply: bool, as_json: bool, quiet: bool
-) -> None:
+def compact(invocation: Invocation, *, older_than: str, how: str, apply: bool) -> Results:
     """Archive, summarise or delete trajectories that ended long ago.
 
     `archive` and `summarise` move what they remove to the trash. `trace trash restore` restores an archived trajectory.
@@ -133,42 +130,40 @@ def compact(
 
         trace trajectory compact --older-than 90d --how summarise --apply
     """
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         done = repo.trajectories.compact(older_than=older_than, how=how, apply=apply)
         if apply:
             finish(invocation, repo)
     for each in done:
-        if as_json:
-            write_record(invocation, records.compacted(each, how, applied=apply))
-        elif not quiet:
-            name = paint(invocation, each.state.id, "yellow")
-            kept = f", {each.kept_count} kept" if how == "summarise" else ""
-            events = f"{counted(each.event_count, 'event')}{kept}"
-            title = one_line(each.state.title, 60)
-            invocation.line(f"{name} {date(each.state.updated)[:10]} {title} ({events})")
-    if not (quiet or as_json):
+        name = paint(invocation, each.state.id, "yellow")
+        kept = f", {each.kept_count} kept" if how == "summarise" else ""
+        events = f"{counted(each.event_count, 'event')}{kept}"
+        text = f"{name} {date(each.state.updated)[:10]} {one_line(each.state.title, 60)} ({events})"
+        yield (lambda e=each: trace_store.record(e, action=how, applied=apply)), text
+    if not (invocation.quiet or invocation.as_json):
         what = counted(len(done), "trajectory")
         verb = "ended that long ago" if not done else PAST[how]
         would = "would be " if done and not apply else ""
         invocation.note(f"{what} {would}{verb}" + ("; --apply does it" if would else ""))
 
 
-def _print(invocation: Invocation, found: Sequence[FoundEvent], *, as_json: bool) -> None:
-    if as_json:
-        for each in found:
-            write_record(invocation, records.found_event(each))
-        return
-    invocation.page()
+def _found(invocation: Invocation, found: Sequence[FoundEvent]) -> Results:
+    if not invocation.as_json:
+        invocation.page()
+    yield found, _lines(invocation, found)
+
+
+def _lines(invocation: Invocation, found: Sequence[FoundEvent]) -> Iterator[str]:
     for each in found:
         event, state = each.event, each.state
         about = f"{date(event.time)[:16]}  {safe(event.type)} by {safe(event.agent)}"
         where = f"in {state.id} ({one_line(state.title, 60)})"
-        invocation.line(f"{paint(invocation, str(event.id), 'yellow')}  {about} {where}")
+        yield f"{paint(invocation, str(event.id), 'yellow')}  {about} {where}"
         hit = each.snippet.text[each.snippet.start : each.snippet.end]
         lines = [one_line(event_text(event), 200), one_line(event.reasoning, 200)]
         if not any(hit in line for line in lines):
             lines.append(highlight_hit(invocation, each.snippet))
         for line in filter(None, lines):
-            invocation.line(f"    {line}")
+            yield f"    {line}"
     if not found:
         invocation.note("nothing was found")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.common import JSON, opened
 from trace_cli.porcelain.trajectory import ID, TRAJECTORY
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, counted, date, paint, table
-from trace_store.repo import trajectory_records as records
 from trace_store.trajectories.events import (
     AMENDED,
     DECISION,
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results
     from trace_store.objects.address import Address
     from trace_store.trajectories.events import Event
-    from trace_store.trajectories.handle import Trajectories
     from trace_store.trajectories.reading import Chapter, SessionMessage, Trajectory
     from trace_store.trajectories.state import State
+    from trace_store.trajectories.trajectories import Trajectories
 
 LAST = 5
 STYLES = {DECISION: "green", FINDING: "cyan", ERROR: "red"}
@@ -38,16 +37,33 @@ INDENT = "    "
 
 
 @takes(TRAJECTORY, JSON)
-def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
+def status(invocation: Invocation, *, trajectory: str) -> Results:
     """Show the current trajectory: its task, agents, chapter and last events."""
     with opened(invocation) as repo:
+        unlinked = repo.trajectories.code.unlinked()
+        if unlinked and not (invocation.quiet or invocation.as_json):
+            names = ", ".join(each.commit[:12] for each in unlinked[-LAST:])
+            count, verb = (
+                counted(len(unlinked), "commit"),
+                "belongs" if len(unlinked) == 1 else "belong",
+            )
+            invocation.note(
+                f"note: {count} {verb} to no trajectory, since several were active: {names}"
+            )
+            invocation.note("hint: `trace trajectory link COMMIT --trajectory ID`")
         state = repo.trajectories.find(trajectory, ended=True)
         last = repo.trajectories.last_events(state.id, LAST)
         now = repo.store.clock.now()
-    if as_json:
-        write_record(invocation, records.trajectory_status(state, last))
-        return
-    invocation.line(_heading(invocation, state))
+    yield (
+        lambda: trace_store.record(state, last=last, unlinked=unlinked),
+        _status_lines(invocation, state, last, now),
+    )
+
+
+def _status_lines(
+    invocation: Invocation, state: State, last: Sequence[Event], now: int
+) -> Iterator[str]:
+    yield _heading(invocation, state)
     since = f"{state.status} since {date(state.started)[:16]} UTC"
     facts = [
         *_facts(state),
@@ -56,16 +72,14 @@ def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
         ("recorded", _counts(state)),
     ]
     rows = [(name, text) for name, text in facts if text]
-    for line in table(invocation, (), rows, LEFT * 2, [("dim", "")] * len(rows)):
-        invocation.line(line)
+    yield from table(invocation, (), rows, LEFT * 2, [("dim", "")] * len(rows))
     last_rows = [
         (date(each.time)[11:16], safe(each.agent), safe(each.type), one_line(event_text(each), 100))
         for each in last
     ]
     styles = [("dim", "", STYLES.get(each.type, ""), "") for each in last]
-    invocation.line()
-    for line in table(invocation, (), last_rows, LEFT * 4, styles):
-        invocation.line(line)
+    yield ""
+    yield from table(invocation, (), last_rows, LEFT * 4, styles)
 
 
 @takes(
@@ -74,9 +88,7 @@ def status(invocation: Invocation, *, trajectory: str, as_json: bool) -> None:
     Option("--thinking", "thinking", "Also show the agents' thinking"),
     JSON,
 )
-def show(
-    invocation: Invocation, *, trajectory: str, events: bool, thinking: bool, as_json: bool
-) -> None:
+def show(invocation: Invocation, *, trajectory: str, events: bool, thinking: bool) -> Results:
     """Show a trajectory: chapters with their events, retrospective, and links to the code.
 
     A trajectory has no copy of session messages; --events reads those that came between its events.
@@ -87,18 +99,26 @@ def show(
             _shown_chapter(repo.trajectories, chapter, events=events, thinking=thinking)
             for chapter in whole.chapters
         ]
-    if as_json:
-        write_record(invocation, records.trajectory(whole, chapters))
-        return
-    invocation.page()
+    if not invocation.as_json:
+        invocation.page()
+    yield (
+        lambda: trace_store.record(
+            whole, chapters=[trace_store.record(c, messages=m) for c, m in chapters]
+        ),
+        _lines(invocation, whole, chapters),
+    )
+
+
+def _lines(
+    invocation: Invocation,
+    whole: Trajectory,
+    chapters: Sequence[tuple[Chapter, Sequence[SessionMessage]]],
+) -> Iterator[str]:
     numbers = {each.id: number for number, each in enumerate(whole.decisions, 1)}
-    for line in _summary_lines(invocation, whole):
-        invocation.line(line)
+    yield from _summary_lines(invocation, whole)
     for chapter, messages in chapters:
-        for line in _chapter_lines(invocation, chapter, messages, numbers):
-            invocation.line(line)
-    for line in _ending_lines(invocation, whole):
-        invocation.line(line)
+        yield from _chapter_lines(invocation, chapter, messages, numbers)
+    yield from _ending_lines(invocation, whole)
 
 
 def _shown_chapter(

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.porcelain.trajectory import AGENT, FETCH
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import write_record
 from trace_cli.render.tables import LEFT, counted, date, table
+from trace_cli.runtime import Invocation
 from trace_store import errors
-from trace_store.repo import trajectory_records as records
+from trace_store.base.ident import known_time
+from trace_store.trajectories import Task
+from trace_store.trajectories.state import State
+from trace_store.trajectories.tasks.systems import TaskRecord
+from trace_store.trajectories.tasks.tasks import Followed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from trace_cli.runtime import Invocation
-    from trace_store.trajectories.state import State
-    from trace_store.trajectories.tasks.handle import Followed
-    from trace_store.trajectories.tasks.systems import TaskRecord
+    from trace_cli.runtime import Results
 
 WIDTH = 100
 UNFETCHED = "not asked; --fetch asks its system"
@@ -30,16 +32,14 @@ UNFETCHED = "not asked; --fetch asks its system"
     JSON,
     QUIET,
 )
-def task(
-    invocation: Invocation, *, trajectory: str | None, fetch: bool, as_json: bool, quiet: bool
-) -> None:
+def task(invocation: Invocation, *, trajectory: str | None, fetch: bool) -> Results:
     """Show the task of a trajectory.
 
     --fetch asks the task system again. If the title or the state of the task changed, an amendment is recorded.
     """
     found: TaskRecord | None = None
     changed = False
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         state = repo.trajectories.find(trajectory or "")
         if fetch:
             looked_up = repo.trajectories.tasks.refresh(state)
@@ -48,15 +48,34 @@ def task(
                 finish(invocation, repo)
     for note in found.notes if found else ():
         invocation.note(f"note: {one_line(note, 200)}")
-    if as_json:
-        write_record(invocation, records.trajectory_task(state, found, changed=changed))
-    elif not quiet:
-        rows = [(name, text) for name, text in _facts(state, found) if text]
-        for line in table(invocation, (), rows, LEFT * 2, [("dim", "")] * len(rows)):
-            invocation.line(line)
-        if found and found.description:
-            invocation.line()
-            invocation.line(safe(found.description))
+    yield _record(state, found, changed=changed), _lines(invocation, state, found)
+
+
+def _record(state: State, found: TaskRecord | None, *, changed: bool) -> dict[str, Any]:
+    """Return the JSON of a task, with the answer of its system if that was asked."""
+    task = state.task or Task(state.title)
+    return {
+        "trajectory": state.id,
+        "system": task.system,
+        "id": task.id,
+        "title": task.title,
+        "state": task.state or None,
+        "url": task.url or None,
+        "description": found.description if found else task.description,
+        "updated": known_time(found.updated) if found else None,
+        "assignee": (found and found.assignee) or None,
+        "labels": found.labels if found else (),
+        "fetched": found is not None,
+        "changed": changed,
+    }
+
+
+def _lines(invocation: Invocation, state: State, found: TaskRecord | None) -> Iterator[str]:
+    rows = [(name, text) for name, text in _facts(state, found) if text]
+    yield from table(invocation, (), rows, LEFT * 2, [("dim", "")] * len(rows))
+    if found and found.description:
+        yield ""
+        yield safe(found.description)
 
 
 def _facts(state: State, found: TaskRecord | None) -> Iterator[tuple[str, str]]:
@@ -82,24 +101,19 @@ def _facts(state: State, found: TaskRecord | None) -> Iterator[tuple[str, str]]:
     JSON,
     QUIET,
 )
-def sync(
-    invocation: Invocation, *, fetch: bool, apply: bool, agent: str, as_json: bool, quiet: bool
-) -> None:
+def sync(invocation: Invocation, *, fetch: bool, apply: bool, agent: str) -> Results:
     """Complete, abandon or reopen trajectories as their tasks changed.
 
     Only changes since the task system was last asked count. A done task completes its trajectory, a canceled one
-    abandons it, and a reopened one reopens it. Without --fetch, only systems on this machine (beads) are asked. Without
-    --apply, nothing is recorded.
+    abandons it, and a reopened one reopens it. A task of beads in progress without a trajectory gets one. Without
+    --fetch, only systems on this machine (beads) are asked. Without --apply, nothing is recorded.
     """
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         found = repo.trajectories.tasks.sync(network=fetch, apply=apply, agent=agent)
         if any(each.applied for each in found):
             finish(invocation, repo)
     for each in found:
-        if as_json:
-            write_record(invocation, records.trajectory_followed(each))
-        elif not quiet:
-            invocation.line(_line(each))
+        yield each, _line(each)
     failed = [each.problem for each in found if each.problem is not None]
     if failed:
         raise errors.TaskError(
@@ -109,7 +123,7 @@ def sync(
 
 def _line(followed: Followed) -> str:
     state, before, now = followed.state, followed.before, followed.now
-    subject = f"{state.id} {one_line(before.id, 40)}"
+    subject = f"{state.id} {one_line(before.id, 40)}".strip()
     if followed.problem is not None:
         return f"{subject}: {one_line(followed.problem.message, 200)}"
     if now is None:

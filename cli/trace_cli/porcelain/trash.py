@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import trace_store
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import short_address, write_record
+from trace_cli.render.records import short_address
 from trace_cli.render.tables import LEFT, RIGHT, counted, date, number, size, table
 from trace_cli.subcommands import Group
-from trace_store.ref_names import BRANCHES
+from trace_store.contracts.ref_names import BRANCHES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from trace_cli.runtime import Invocation
-    from trace_store.history.trash_entries import (
-        EmptyReport,
-        RestoredMessage,
-        RestoredRef,
-        TrashedRef,
-        TrashListing,
-    )
+    from trace_cli.runtime import Invocation, Results
+    from trace_store.history.trash import EmptyReport, RestoredMessage, RestoredRef, TrashRestored
+    from trace_store.history.trash_entries import TrashedRef, TrashListing
 
 HELP = """List, restore or empty what was removed or deleted.
 
@@ -33,7 +30,7 @@ setting trash_retention says how long: by hand (the default), or such as "72 hou
 BRANCH = Option(
     "-b --branch",
     "branch",
-    "The branch whose messages are meant; HEAD's if not given",
+    "Messages of this branch (default: HEAD's)",
     "BRANCH",
     default="",
     completes="BRANCH",
@@ -49,7 +46,7 @@ FILTERS = (
     Option(
         "--min-size",
         "min_size",
-        "Only messages with so many tokens",
+        "Only messages with at least this many tokens",
         "TOKENS",
         number=True,
         default=0,
@@ -57,13 +54,13 @@ FILTERS = (
     Option(
         "--older",
         "older",
-        "Only what has been there for so long, such as 12h or 30d",
+        "Only what is older than this, such as 12h or 30d",
         "AGE",
         default="",
     ),
     Option("--tool", "tool", "Only messages of this tool", "TOOL", default=""),
     BRANCH,
-    Option("--expired", "expired", "Also what trash_retention no longer keeps"),
+    Option("--expired", "expired", "Also what is older than trash_retention"),
 )
 DRY_RUN = Option("-n --dry-run", "dry_run", "Say what would be done, and change nothing")
 
@@ -73,17 +70,14 @@ def _filters(kinds: list[str], min_size: int, older: str, tool: str, branch: str
     return {"kinds": kinds, "min_tokens": min_size, "older": older, "tool": tool, "ref": branch}
 
 
-def _print_listing(
-    invocation: Invocation, filters: Mapping[str, Any], *, expired: bool, as_json: bool
-) -> None:
+def _listing(invocation: Invocation, filters: Mapping[str, Any], *, expired: bool) -> Results:
     with opened(invocation) as repo:
         found = repo.trash.list(expired=expired, **filters)
-    if as_json:
-        for message in found.messages:
-            write_record(invocation, trace_store.records.trash_message(message))
-        for ref in found.refs:
-            write_record(invocation, trace_store.records.trash_ref(ref))
-        return
+    messages = (trace_store.record(each, entry="message") for each in found.messages)
+    yield chain(messages, found.refs), _lines(invocation, found)
+
+
+def _lines(invocation: Invocation, found: TrashListing) -> Iterator[str]:
     rows, styles = [], []
     for message in found.messages:
         rows.append(
@@ -105,9 +99,8 @@ def _print_listing(
         styles.append(("yellow", "", "", "dim", "cyan", ""))
     if rows:
         header = ("entry", "kind", "tokens", "since", "marks", "text")
-        for line in table(invocation, header, rows, LEFT * 2 + RIGHT + LEFT * 3, styles):
-            invocation.line(line)
-    invocation.line(_size_line(found))
+        yield from table(invocation, header, rows, LEFT * 2 + RIGHT + LEFT * 3, styles)
+    yield _size_line(found)
 
 
 def _size_line(found: TrashListing) -> str:
@@ -131,8 +124,7 @@ def list_(
     tool: str,
     branch: str,
     expired: bool,
-    as_json: bool,
-) -> None:
+) -> Results:
     """List what is in the trash.
 
     Messages are in the order of the context, then refs, the last to come first. ENTRY is what `trace trash restore`
@@ -144,7 +136,7 @@ def list_(
         trace trash --older 30d --json
     """
     filters = _filters(kinds, min_size, older, tool, branch)
-    _print_listing(invocation, filters, expired=expired, as_json=as_json)
+    return _listing(invocation, filters, expired=expired)
 
 
 @takes(Argument("TEXT", "text", "What to look for (case is ignored)"), *FILTERS, JSON)
@@ -158,8 +150,7 @@ def search(
     tool: str,
     branch: str,
     expired: bool,
-    as_json: bool,
-) -> None:
+) -> Results:
     """List what contains a text.
 
     A ref is listed if its name, its last commit or a message that only it has contains the text.
@@ -167,7 +158,7 @@ def search(
     if not text:
         raise usage_error("no text to look for")
     filters = {**_filters(kinds, min_size, older, tool, branch), "text": text}
-    _print_listing(invocation, filters, expired=expired, as_json=as_json)
+    return _listing(invocation, filters, expired=expired)
 
 
 @takes(
@@ -191,9 +182,7 @@ def restore(
     everything: bool,
     name: str,
     branch: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Restore messages, branches and tags.
 
     Messages are shown at their places again, all in one commit; a call and its results come back together. When the
@@ -208,18 +197,18 @@ def restore(
         raise usage_error("name what to restore, or give --all", "`trace trash` lists it")
     if name and len(entries) != 1:
         raise usage_error("--as is for a single branch or tag")
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         done = repo.trash.restore(*entries, everything=everything, name=name, ref=branch)
         finish(invocation, repo)
-    if as_json:
-        write_record(invocation, trace_store.records.trash_restored(done))
-    elif not quiet:
-        for each in done.messages.messages if done.messages else ():
-            invocation.line(_place(each))
-        for restored in done.refs:
-            _tell_ref(invocation, restored)
-        if not (done.messages or done.refs):
-            invocation.line("nothing to restore")
+    yield done, _restored_lines(invocation, done)
+
+
+def _restored_lines(invocation: Invocation, done: TrashRestored) -> Iterator[str]:
+    yield from map(_place, done.restored)
+    for restored in done.refs:
+        yield from _ref_lines(invocation, restored)
+    if not (done.messages or done.refs):
+        yield "nothing to restore"
 
 
 def _place(each: RestoredMessage) -> str:
@@ -228,12 +217,12 @@ def _place(each: RestoredMessage) -> str:
     return f"restored {short_address(each.address)} at its place, {where}{near}"
 
 
-def _tell_ref(invocation: Invocation, each: RestoredRef) -> None:
+def _ref_lines(invocation: Invocation, each: RestoredRef) -> Iterator[str]:
     entry = each.entry
     if each.ref:
         name = safe(each.ref.split("/", 2)[2])
         kind = "branch" if each.ref.startswith(BRANCHES) else entry.kind
-        invocation.line(f"restored {kind} {name} at {entry.oid.short()}")
+        yield f"restored {kind} {name} at {entry.oid.short()}"
     else:
         why = "its name is taken" if entry.original else "it had no name"
         invocation.note(f"note: {safe(_short(entry))} stays: {why}; --as NAME restores it")
@@ -249,42 +238,38 @@ def empty(
     tool: str,
     branch: str,
     dry_run: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Empty the trash, or what the filters select.
 
     Messages only leave the list: they are part of the history, and `trace restore` still shows them; `trace purge` is
     what removes content. Refs are deleted: what nothing else reaches leaves the disk with `trace gc` and `trace prune`,
     once it is old enough and no reflog names it. `trace undo` reverts it until then.
     """
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         filters = _filters(kinds, min_size, older, tool, branch)
         report = repo.trash.empty(dry_run=dry_run, **filters)
         if not dry_run:
             finish(invocation, repo)
-    if as_json:
-        write_record(invocation, trace_store.records.trash_emptied(report, dry_run=dry_run))
-    elif not quiet:
-        _tell_emptied(invocation, report, dry_run)
+    lines = _emptied_lines(invocation, report, dry_run)
+    yield lambda: trace_store.record(report, dry_run=dry_run), lines
 
 
-def _tell_emptied(invocation: Invocation, report: EmptyReport, dry_run: bool) -> None:
+def _emptied_lines(invocation: Invocation, report: EmptyReport, dry_run: bool) -> Iterator[str]:
     would = "would leave" if dry_run else "left"
     if report.messages:
         what = counted(report.messages, "message")
-        invocation.line(f"{what} {would} the list; the history keeps the content")
+        yield f"{what} {would} the list; the history keeps the content"
     if report.refs:
         what = counted(report.refs, "ref")
         disk = counted(report.freed.objects, "object")
-        invocation.line(f"{what} {would} the trash: {disk}, {size(report.freed.disk)} on the disk")
+        yield f"{what} {would} the trash: {disk}, {size(report.freed.disk)} on the disk"
     if report.shared:
         what = counted(report.shared, "ref")
-        invocation.line(f"{what} of these free nothing: other refs reach the same")
+        yield f"{what} of these free nothing: other refs reach the same"
     if report.freed.objects and not dry_run:
         invocation.note("note: `trace gc` and `trace prune` remove them once they are old enough")
     if not (report.messages or report.refs):
-        invocation.line("nothing to empty")
+        yield "nothing to empty"
 
 
 def _short(ref: TrashedRef) -> str:

@@ -9,34 +9,38 @@ from trace_cli.porcelain.common import (
     BRANCH,
     JSON,
     MESSAGE,
+    NOTHING,
     QUIET,
     finish,
     opened,
 )
 from trace_cli.porcelain.input import places_in
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.records import short_address, write_record
-from trace_cli.render.tables import LEFT, RIGHT, counted, heat_bar, number, share, table
+from trace_cli.render.records import short_address
+from trace_cli.render.tables import LEFT, RIGHT, counted, heat_bar, number, savings, table
 from trace_store.compression.suggest import PIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from trace_cli.runtime import Invocation
+    from trace_cli.runtime import Invocation, Results, ResultsAndCode
     from trace_store.compression.suggest import Suggestions
     from trace_store.compression.trim import TrimResult
     from trace_store.repo.repository import Repo
 
 _SHADES = " ▁▂▃▄▅▆▇█"
 _STRIP_COLUMNS = 60
+_LISTED = 5
+"""The number of lines of an older version of a file to list."""
+_TOPICS = 5
 _DRY_RUN = Option("-n --dry-run", "dry_run", "Show what would be saved, and write nothing")
 _EXPLANATIONS = {
-    "superseded": "files read again or changed later",
-    "duplicate": "outputs that a later one repeats",
+    "superseded": "files read or written again later",
+    "duplicate": "outputs that a later one holds",
     "reasoning": "reasoning of old turns",
     "failed": "outputs of failed calls",
-    "output": "old tool outputs, cut to head and tail",
+    "output": "old tool outputs, cut",
     "arguments": "long arguments of old calls",
     "episode": "old work, replaced by notes",
     "prose": "old answers, cut to their first paragraph",
@@ -48,10 +52,12 @@ _EXPLANATIONS = {
     Option(
         "--to",
         "to",
-        "The target in tokens, such as 80k, or the share of the messages' tokens to keep: 50%",
+        "The target in tokens, such as 80k, or in percent of the messages' tokens: 50%",
         "TOKENS",
     ),
-    Option("--percent", "percent", "The share of the messages' tokens to keep", "N", number=True),
+    Option(
+        "--percent", "percent", "Keep this percentage of the messages' tokens", "N", number=True
+    ),
     Option(
         "--keep-last", "keep_last", "Leave the last N turns of the user unchanged", "N", number=True
     ),
@@ -75,9 +81,7 @@ def trim_command(
     dry_run: bool,
     branch: str,
     message: str,
-    as_json: bool,
-    quiet: bool,
-) -> int:
+) -> ResultsAndCode:
     """Make the context fit a number of tokens, without a model; everything can be shown again.
 
     Old tool outputs, reasoning, finished work and old answers are shortened. The least useful go first: files that
@@ -96,7 +100,7 @@ def trim_command(
         raise usage_error("--percent takes a number from 1 to 99")
     if range is not None and first is not None:
         raise usage_error("RANGE and --from both say where to begin; leave one out")
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         result = repo.compression.trim(
             repo.compression.target(to or f"{percent}%", ref=branch),
             range or (f"{first}.." if first else ""),
@@ -106,7 +110,7 @@ def trim_command(
             message=message,
             ref=branch,
         )
-        return _print_trim(invocation, repo, result, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        return (yield from _trimmed(invocation, repo, result, dry_run=dry_run))
 
 
 @takes(_DRY_RUN, BRANCH, MESSAGE, JSON, QUIET)
@@ -116,59 +120,52 @@ def dedupe(
     dry_run: bool,
     branch: str,
     message: str,
-    as_json: bool,
-    quiet: bool,
-) -> int:
+) -> ResultsAndCode:
     """Let repeated reads of a file, and repeated outputs, point to the newest one.
 
-    A read counts as repeated when the same part of the file, or all of it, was read again later. One commit; `trace
-    undo` takes it back.
+    An output leaves if a later one has all of its lines, or shows a newer version of the whole file; lines that the
+    newer version no longer has are listed. One commit; `trace undo` takes it back.
 
         trace dedupe --dry-run
     """
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         result = repo.compression.dedupe(dry_run=dry_run, message=message, ref=branch)
-        return _print_trim(invocation, repo, result, dry_run=dry_run, as_json=as_json, quiet=quiet)
+        return (yield from _trimmed(invocation, repo, result, dry_run=dry_run))
 
 
-def _print_trim(
-    invocation: Invocation,
-    repo: Repo,
-    result: TrimResult,
-    *,
-    dry_run: bool,
-    as_json: bool,
-    quiet: bool,
-) -> int:
+def _trimmed(
+    invocation: Invocation, repo: Repo, result: TrimResult, *, dry_run: bool
+) -> ResultsAndCode:
     if result.commit is not None:
         finish(invocation, repo)
-    code = EXIT_INVALID if dry_run and not result.met else EXIT_OK
-    if quiet:
-        return code
-    if as_json:
-        write_record(invocation, trace_store.records.trim(result))
-        return code
+    yield result, _trim_lines(invocation, result, dry_run=dry_run)
+    return EXIT_INVALID if dry_run and not result.met else EXIT_OK
+
+
+def _trim_lines(invocation: Invocation, result: TrimResult, *, dry_run: bool) -> Iterator[str]:
     rows = [
         (_EXPLANATIONS[step.reason], number(step.count), f"-{number(step.tokens)}")
         for step in result.steps
     ]
     rows.append(("resulting context", "", number(result.after)))
-    for line in table(invocation, ("", "messages", "tokens"), rows, LEFT + RIGHT + RIGHT):
-        invocation.line(line)
+    yield from table(invocation, ("", "messages", "tokens"), rows, LEFT + RIGHT + RIGHT)
+    for address, lines in result.older:
+        yield f"{address.short(8)}: {counted(len(lines), 'line')} of this version stand nowhere else:"
+        yield from (f"    {one_line(line, 120)}" for line in lines[:_LISTED])
+        if len(lines) > _LISTED:
+            yield f"    and {number(len(lines) - _LISTED)} more: --json"
     if not result.steps:
-        invocation.note("nothing to trim" if result.met else "nothing can be trimmed")
+        verb = "dedupe" if result.target is None else "trim"
+        invocation.note(f"nothing to {verb}" if result.met else "nothing can be trimmed")
     if not result.met and result.target is not None:
         invocation.note(f"the target of {number(result.target)} tokens cannot be met; this stays:")
         for name, tokens in result.stays.items():
             invocation.note(f"  {number(tokens):>9}  {name}")
     if result.commit is not None:
-        saved = share(result.before - result.after, result.before)
-        invocation.line(
-            f"{result.commit.oid.short()} {number(result.before)} to {number(result.after)} tokens, {saved} saved"
-        )
+        saved = savings(result.before, result.after, result.messages)
+        yield f"{result.commit.oid.short()} {number(result.before)} to {number(result.after)} tokens: {saved}"
     elif dry_run and result.steps:
         invocation.note(f"nothing was written: {number(result.before)} tokens are in the context")
-    return code
 
 
 @takes(
@@ -186,17 +183,15 @@ def suggest_command(
     most: int | None,
     branch: str,
     message: str,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+) -> Results:
     """Propose what could be shortened, replaced by a note, or pinned, with the tokens saved and the reason.
 
     The strip shows the heat of the context from its start to its end: how much the later messages still use each part.
     Nothing is written without --apply; `trace undo` takes it back. The reasons:
 
-        superseded   the file was read again or changed later
+        superseded   the file was read or written again later, as a whole
         stale        the file has changed on disk since it was read
-        duplicate    a later output is the same
+        duplicate    a later output has all of its lines
         similar      a later output is almost the same
         failed       the call failed; its error stays
         cold         no later message uses the output, or the turn, any more
@@ -205,33 +200,39 @@ def suggest_command(
         trace suggest
         trace suggest --apply 1,3-5
     """
-    with opened(invocation, quiet=quiet) as repo:
+    with opened(invocation) as repo:
         found = repo.compression.suggest(ref=branch)
         if chosen is not None:
             picked = [
                 found.proposals[n] for n in places_in(chosen, len(found.proposals), "--apply")
             ]
+            if not picked:
+                yield {"commit": None, "applied": 0, "changed": False}, NOTHING
+                return
             result = repo.compression.apply(picked, message=message, ref=branch)
             finish(invocation, repo)
-            if as_json:
-                write_record(invocation, {"commit": str(result.oid), "applied": len(picked)})
-            elif not quiet:
-                saved = sum(each.tokens for each in picked)
-                what = counted(len(picked), "proposal")
-                invocation.line(
-                    f"{result.oid.short()} {what} applied, {number(saved)} tokens saved"
-                )
+            saved = sum(each.tokens for each in picked)
+            what = f"{counted(len(picked), 'proposal')} applied, {number(saved)} tokens saved"
+            applied = {
+                "commit": result.oid,
+                "applied": len(picked),
+                "changed": result.changed,
+            }
+            yield applied, f"{result.oid.short()} {what}" if result.changed else NOTHING
             return
-        if as_json:
-            write_record(invocation, trace_store.records.suggestions(found))
-        elif not quiet:
-            _show(invocation, found, most)
+        numbered = enumerate(found.proposals, 1)
+        yield (
+            lambda: trace_store.record(
+                found, proposals=[trace_store.record(each, number=n) for n, each in numbered]
+            ),
+            _lines(invocation, found, most),
+        )
 
 
-def _show(invocation: Invocation, found: Suggestions, most: int | None) -> None:
+def _lines(invocation: Invocation, found: Suggestions, most: int | None) -> Iterator[str]:
     strip = _strip(found.heat, found.sizes)
     if strip:
-        invocation.line(f"heat  start {strip} end")
+        yield f"heat  start {strip} end"
     shown = found.proposals if most is None else found.proposals[:most]
     rows = [
         (
@@ -245,12 +246,27 @@ def _show(invocation: Invocation, found: Suggestions, most: int | None) -> None:
         for place, each in enumerate(shown, 1)
     ]
     header = ("", "address", "saves", "heat", "reason", "explanation")
-    for line in table(invocation, header, rows, RIGHT + LEFT + RIGHT + LEFT + LEFT + LEFT):
-        invocation.line(line)
+    yield from table(invocation, header, rows, RIGHT + LEFT + RIGHT + LEFT + LEFT + LEFT)
     saved = sum(each.tokens for each in found.proposals)
+    if len(found.topics) > 1:
+        largest = sorted(found.topics, key=lambda each: -each.tokens)[:_TOPICS]
+        yield from table(
+            invocation,
+            ("tokens", "heat", "turns", "topic"),
+            [
+                (
+                    number(t.tokens),
+                    heat_bar(t.heat),
+                    number(len(t.turns)),
+                    one_line(", ".join(t.names), 80),
+                )
+                for t in largest
+            ],
+            RIGHT + LEFT + RIGHT + LEFT,
+        )
     if found.proposals:
         what = counted(len(found.proposals), "proposal")
-        invocation.line(f"{what}: saving {number(saved)} of {counted(found.tokens, 'token')}")
+        yield f"{what}: saving {number(saved)} of {counted(found.tokens, 'token')}"
     else:
         invocation.note("nothing to propose")
 

@@ -8,14 +8,14 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON
 from trace_cli.render.escape import one_line
-from trace_cli.render.records import write_record
+from trace_cli.runtime import Invocation
 from trace_store import errors
-from trace_store.repo import Trust
+from trace_store.store import Trust
+from trace_store.store.trust import Trusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation
-    from trace_store.store.trust import Trusted
+    from trace_cli.runtime import Results
 
 
 @takes(
@@ -32,8 +32,7 @@ def trust(
     below: bool,
     remove: bool,
     listed: bool,
-    as_json: bool,
-) -> None:
+) -> Results:
     """Allow opening a repository of another user, or one above your home folder.
 
     By default Trace does not open them, since anyone who can write to them controls what a model is shown. Trust is
@@ -44,7 +43,7 @@ def trust(
         raise usage_error("--list takes no other option")
     known, place = Trust(invocation.environment), path or invocation.folder
     if listed:
-        _tell(invocation, known.list(), as_json)
+        yield from _shown(known.list())
         return
     if remove:
         gone = known.remove(place)
@@ -52,17 +51,14 @@ def trust(
             raise errors.NotFoundError(
                 f"{place} is not trusted", hint="`trace trust --list` lists trusted paths"
             )
-        _tell(invocation, gone, as_json)
+        yield from _shown(gone)
         return
     named = path or invocation.directory
     made = known.add_below(place) if below else known.add(invocation.folder, directory=named)
-    _tell(invocation, [made], as_json)
+    yield from _shown([made])
 
 
-def _tell(invocation: Invocation, known: list[Trusted], as_json: bool) -> None:
+def _shown(known: list[Trusted]) -> Results:
     for each in known:
-        if as_json:
-            write_record(invocation, {"path": each.path, "owner": each.owner, "below": each.below})
-        else:
-            path = os.path.join(each.path, "*") if each.below else each.path
-            invocation.line(f"{one_line(path)} of user {each.owner}")
+        path = os.path.join(each.path, "*") if each.below else each.path
+        yield each, f"{one_line(path)} of user {each.owner}"

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.porcelain.common import opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import ROLE_STYLES, counted, moment, number, paint
+from trace_cli.runtime import Invocation
 from trace_store import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store.base.ident import format_time
+from trace_store.contracts.ref_names import BRANCHES
 from trace_store.errors import NotFoundError
-from trace_store.ident import format_time
-from trace_store.ref_names import BRANCHES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from trace_cli.runtime import Invocation
-    from trace_store.exporters.contract import ExportSession, SessionTurn
-    from trace_store.objects.parts import Part
-    from trace_store.repo.repository import Repo
+from trace_store.exporters.contract import ExportSession, SessionTurn
+from trace_store.objects.parts import Part
+from trace_store.repo.repository import Repo
 
 FOLDED_LINES = 8
 """How many lines of tool output are shown without --full."""
@@ -58,7 +54,7 @@ def view(invocation: Invocation, *, revision: str, full: bool, follow: bool, hid
         if is_address:
             session = _found_by(here, revision, hidden=hidden)
         else:
-            session = here.transcripts.read(revision, hidden=hidden)
+            session = here.sessions.read(revision, hidden=hidden)
         if not follow:
             invocation.page()
         for line in _head(invocation, session, whole=not is_address):
@@ -70,7 +66,7 @@ def view(invocation: Invocation, *, revision: str, full: bool, follow: bool, hid
 
 def _found_by(here: Repo, address: str, *, hidden: bool) -> ExportSession:
     try:
-        return here.transcripts.find(address, hidden=hidden)
+        return here.sessions.find(address, hidden=hidden)
     except NotFoundError as error:
         if error.data.get("argument") == "message":
             error.data.setdefault("hint", "`trace show` shows it alone")
@@ -159,7 +155,7 @@ def _follow(
             if now is None or now == tip:
                 continue
             tip = now
-            turns = here.transcripts.read(session.ref, hidden=hidden).turns
+            turns = here.sessions.read(session.ref, hidden=hidden).turns
             fresh = [turn for turn in turns if turn.message.address not in shown]
             shown.update(turn.message.address for turn in fresh)
             _show(invocation, fresh, full=full)

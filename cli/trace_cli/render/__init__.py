@@ -3,7 +3,7 @@
 Modules needed on rare paths are reached through this package, which loads them late.
 """
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import NO_TIME, fit, moment, number, paint
-from trace_store.ident import format_time, known_time
+from trace_store.base.ident import format_time, known_time
 from trace_store.objects.operations import META, SETTINGS, facts_of
 
 TYPE_CHECKING = False

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from trace_store import graph as commit_graph
+from collections.abc import Iterable, Iterator, Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from trace_store.history.log import LogEntry
-    from trace_store.oid import ObjectId
+from trace_store.base.oid import ObjectId
+from trace_store.commit_table import graph as commit_graph
+from trace_store.history.log import LogEntry
 
 COMMIT = "*"
 

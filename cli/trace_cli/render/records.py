@@ -6,6 +6,7 @@ ISO 8601 in UTC with milliseconds, sizes in bytes. Output is UTF-8; on a termina
 
 from __future__ import annotations
 
+import trace_store
 from trace_cli.render.escape import bounded
 
 TYPE_CHECKING = False
@@ -15,6 +16,17 @@ if TYPE_CHECKING:
 
     from trace_cli.runtime import Invocation
     from trace_store.objects.address import Address
+
+
+def write_result(invocation: Invocation, result: Any) -> None:
+    """Write what a command yielded as JSON: each value on a line.
+
+    A result is a value, a dictionary or an iterable of these, or a function that returns one.
+    """
+    result = result() if callable(result) else result
+    is_one = isinstance(result, dict) or hasattr(result, "__match_args__")
+    for each in (result,) if is_one or hasattr(result, "JSON") else result:
+        write_record(invocation, trace_store.record(each))
 
 
 def write_record(invocation: Invocation, record: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from trace_cli.render.escape import safe
 from trace_store import errors
-from trace_store.oid import OID_BYTES, ObjectId, is_full_id
+from trace_store.base.oid import OID_BYTES, ObjectId, is_full_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

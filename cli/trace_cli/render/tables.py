@@ -10,7 +10,7 @@ import os
 import sys
 
 from trace_cli.render.escape import safe
-from trace_store.ident import known_time
+from trace_store.base.ident import known_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -196,15 +196,38 @@ def date(milliseconds: int) -> str:
 
 
 def token_summary(context: CompiledContext | Status) -> str:
-    """Describe a context's token counts: reported, estimated, and how many of them are text."""
+    """Describe a context's token counts: of the messages, and of the last request."""
     total, text = context.token_count or 0, context.text_token_count or 0
     estimated, tokens = context.estimated_token_count or 0, counted(total, "token")
     if not estimated:
         return tokens
-    of_text = f"{number(text)} of them text ({safe(context.text_token_source)})"
-    if context.reported_token_count is None:
-        return f"{tokens}, {of_text}"
-    return f"{tokens} ({safe(context.token_source)}); estimate: {number(estimated)}, {of_text}"
+    reported, doubted = context.reported_token_count, context.doubted_token_count
+    if reported is None:
+        said = f"{tokens}, {number(text)} of them text ({safe(context.text_token_source)})"
+        if doubted is not None:
+            said += f"; the reported {number(doubted)} are too few for them and not believed"
+        return said
+    said = f"about {counted(rounded(estimated), 'token')}; the last request was {number(reported)} (reported)"
+    if beside := rounded(total - (context.message_token_count or 0)):
+        said += f", so about {number(beside)} are the agent's instructions and tools"
+    if context.token_source.endswith("+estimate"):
+        said += f"; now about {number(rounded(total))} in all"
+    return said
+
+
+def rounded(tokens: int) -> int:
+    """Return an estimate without digits that mean nothing: to tens, from 1,000 on to hundreds."""
+    return round(tokens, -2 if tokens >= 1_000 else -1)
+
+
+def savings(before: int, after: int, messages: int) -> str:
+    """Return the percentage of tokens saved: of the messages, and of the whole request."""
+    saved, beside = before - after, before - messages
+    said = f"{share(saved, messages)} of the messages saved"
+    if 100 * beside <= before:
+        return said
+    what = f"{number(rounded(beside))} tokens are the agent's own instructions and tools"
+    return f"{said}; {share(saved, before)} of the request, of which {what}"
 
 
 def heat_bar(value: float, width: int = 5) -> str:

@@ -6,11 +6,11 @@ import random
 from pathlib import Path
 
 from trace_store import FixedClock
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit, Tag
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 MAIN = "refs/heads/main"
 BRANCHES = (MAIN, "refs/heads/side", "refs/heads/sessions/tool/one", "refs/heads/a/b")

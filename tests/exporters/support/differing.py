@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trace_store.base.frozen import fields, replace
 from trace_store.exporters.contract import Exported, ExportSession, SessionTurn
 from trace_store.exporters.session import read_session
-from trace_store.frozen import fields, replace
 from trace_store.importers.contract import NO_MESSAGES
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
@@ -34,7 +34,9 @@ from trace_store.objects.parts import (
     ToolResult,
 )
 from trace_store.providers.media import split_image
-from trace_store.store.handle import Store
+from trace_store.providers.validity import NOT_RECORDED
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 Words = Counter[str]
 
@@ -67,7 +69,7 @@ def import_bytes(data: bytes, format: str) -> tuple[FileReport, Store]:
     assert alike or format == found.NAME, f"taken for {found.NAME}: {data[:300]!r}"
     store = Store.memory()
     given = format if alike else None
-    report, *_ = import_paths(store, ["-"], format=given, stdin=io.BytesIO(data)).files
+    report, *_ = import_paths(Writer(store), ["-"], format=given, stdin=io.BytesIO(data)).files
     assert not report.skipped
     # A file without messages has records, but no commit to attach them to.
     reasons = {skip.reason for skip in report.skips}
@@ -254,6 +256,7 @@ class _Differ:
         if turn.usage is not None:
             numbers = None if now.usage is None else replace(now.usage, source="")
             self.words["usage-report"] += numbers != replace(turn.usage, source="")
+        self.words["usage-report"] += turn.has_stale_usage
 
     def _moved(self) -> int:
         order = sorted(self.pairs, key=lambda pair: (pair[0].turn, pair[0].index))
@@ -278,7 +281,9 @@ class _Differ:
 
 
 def _is_note(part: Part) -> bool:
-    """Return True if the text is a note that the renderer added."""
+    """Return True if the text is a note that the renderer added, or a result with such a note."""
+    if isinstance(part, ToolResult):
+        return any(isinstance(p, Text) and NOT_RECORDED in p.text for p in part.content)
     return isinstance(part, Text) and _NOTE.fullmatch(part.text) is not None
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.support import message_strategies as strategies
+from trace_store.base.ident import FixedClock
 from trace_store.exporters.contract import ExportSession
 from trace_store.exporters.session import read_session
-from trace_store.ident import FixedClock
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.repo.repository import Repo

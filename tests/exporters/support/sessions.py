@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import zlib
 
+from trace_store.base.ident import FixedClock
 from trace_store.exporters.contract import ExportSession
 from trace_store.exporters.session import read_session
-from trace_store.ident import FixedClock
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.repo.repository import Repo

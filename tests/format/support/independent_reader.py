@@ -583,8 +583,10 @@ class TokenRecord(NamedTuple):
 
     tokens: int
     text: int
+    media: int
     total: int
     text_total: int
+    media_total: int
     prefix_start: bytes
     seen: bytes
 
@@ -595,10 +597,11 @@ def _checked(data: bytes) -> bytes:
 
 
 def _column(file: bytes) -> tuple[Header, list[bytes]]:
-    magic, version, size, zero, generation, commit, total, no, _ = struct.unpack(
-        "<4sHHQ16s16sQII", _checked(file[:64])
+    magic, version, size, text, media, generation, commit, total, no, _ = struct.unpack(
+        "<4sHHII16s16sQII", _checked(file[:64])
     )
-    assert (zero, no) == (0, 0)
+    assert no == 0
+    assert text + media <= total
     assert (len(file) - 64) % size == 0
     records = [_checked(file[at : at + size]) for at in range(64, len(file), size)]
     return Header(magic, version, size, generation, (commit, total)), records
@@ -620,8 +623,8 @@ def read_messages_column(file: bytes) -> tuple[Header, list[MessageRecord]]:
 def read_tokens_column(file: bytes) -> tuple[Header, list[TokenRecord]]:
     """Return the header and the records of a tokens column."""
     header, records = _column(file)
-    assert header[:3] == (b"TRTK", 5, 40)
-    return header, [TokenRecord(*struct.unpack("<IIQQ4s8sI", record)[:6]) for record in records]
+    assert header[:3] == (b"TRTK", 5, 52)
+    return header, [TokenRecord(*struct.unpack("<IIIQQQ4s8sI", record)[:8]) for record in records]
 
 
 def read_counts(file: bytes, encoding: str) -> dict[bytes, int]:

@@ -11,10 +11,11 @@ import io
 import struct
 from zlib import crc32
 
+from tests.support.subjects import bundles
 from trace_store import errors
+from trace_store.base.oid import digest, hash_object
 from trace_store.bundles.format import END
-from trace_store.bundles.verify import verify_bundle
-from trace_store.files import Disk
+from trace_store.disk.files import Disk
 from trace_store.journal.file import JournalFile
 from trace_store.journal.frames import FIRST_PASSING, HEADER_BYTES, SEED, Frame, scan
 from trace_store.journal.snapshot import RefMoves
@@ -34,7 +35,6 @@ from trace_store.odb.pack import (
 )
 from trace_store.odb.pack_index import PackIndex, build_index
 from trace_store.odb.verify import PackVerifier
-from trace_store.oid import digest, hash_object
 
 RAW, MENDED, UNFOLDED = range(3)
 _HELD = struct.Struct("<HHB")
@@ -230,7 +230,7 @@ def bundle(data: bytes) -> None:
     if mended:
         data = _with_hashes(data)
     try:
-        report = verify_bundle(io.BytesIO(data).read)
+        report = bundles().verify(io.BytesIO(data).read, alone=True)
     except (errors.CorruptBundleError, errors.UnsupportedFormatError):
         return
     assert report.size_bytes == len(data)

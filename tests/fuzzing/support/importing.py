@@ -10,13 +10,14 @@ import tempfile
 from tests.fuzzing.support.texts import fast_folder
 from trace_store import errors
 from trace_store.context.compiler import ContextCompiler
+from trace_store.contracts.ref_names import FILES
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.maintenance.fsck import fsck
-from trace_store.ref_names import FILES
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.segments import restore
+from trace_store.writer import Writer
 
 HEADS = "refs/heads/sessions/"
 CHATS, OPENAI = "chats", "openai"
@@ -29,14 +30,14 @@ def transcript(name: str, data: bytes) -> None:
     if name == CHATS:
         name = OPENAI if found is None else found.NAME
     try:
-        report, *_ = import_paths(store, ["-"], format=name, stdin=io.BytesIO(data)).files
+        report, *_ = import_paths(Writer(store), ["-"], format=name, stdin=io.BytesIO(data)).files
     except errors.UnreadableInputError:
         assert not list(store.refs.iterate())
         return
     json.dumps([skip.detail for skip in report.skips])
     _sound(store, [data])
     before = dict(store.refs.iterate())
-    again = import_paths(store, ["-"], format=name, stdin=io.BytesIO(data))
+    again = import_paths(Writer(store), ["-"], format=name, stdin=io.BytesIO(data))
     assert not again.commits
     assert dict(store.refs.iterate()) == before
 
@@ -49,7 +50,7 @@ def opencode_database(data: bytes) -> None:
             file.write(data)
         store = Store.memory()
         try:
-            import_paths(store, [path])
+            import_paths(Writer(store), [path])
         except errors.UnreadableInputError:
             return
         _sound(store, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -12,24 +13,35 @@ from typing import Any
 from tests.exporters.support.sessions import rich_session
 from tests.fuzzing.support.containers import MENDED, RAW, UNFOLDED, held, small_pack
 from tests.fuzzing.support.texts import local_files, local_template
-from tests.importers import test_atif, test_codex_exec, test_copilot, test_entire
+from tests.importers import test_agent_trace as agent_trace
+from tests.importers import (
+    test_aider,
+    test_atif,
+    test_cline,
+    test_codex_exec,
+    test_continue_dev,
+    test_copilot,
+    test_crush,
+    test_entire,
+    test_pi,
+    test_qwen_code,
+    test_saved_chats,
+)
 from tests.importers import test_chats as chats
 from tests.importers import test_opencode as opencode
 from tests.importers import test_swe_agent as swe
-from tests.importers import test_trail as trail
 from tests.importers.support import rollouts, transcripts
 from tests.importers.support.checks import lines_of
 from trace_store import Repo
-from trace_store.bundles.create import create_bundle
-from trace_store.config import new_config
+from trace_store.base.environment import Environment
+from trace_store.base.oid import ObjectId, digest
 from trace_store.context.compile_index import MESSAGE_BYTES, MESSAGES_MAGIC, Header, MessageRecord
-from trace_store.environment import Environment
 from trace_store.exporters.registry import FORMS, writer_named
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit, Tag
-from trace_store.oid import ObjectId, digest
+from trace_store.store.config import new_config
 
 OID = ObjectId(digest(b"some object"))
 ADDRESS = Address.of(OID, 3)
@@ -156,7 +168,7 @@ def _of_a_store() -> Iterator[tuple[str, list[bytes]]]:
         (journal,) = Path(folder, ".trace", "journal").iterdir()
         frames = journal.read_bytes().rstrip(b"\0")
         pieces: list[bytes] = []
-        create_bundle(repo.store, pieces.append, everything=True)
+        repo.bundles.create(pieces.append, everything=True)
         repo.close()
     bundle = b"".join(pieces)
     yield "journal", [mended + frames for mended in (b"\0", b"\xff")]
@@ -241,11 +253,11 @@ def _transcripts() -> Iterator[tuple[str, list[bytes]]]:
     yield "import-codex-exec", [lines_of(test_codex_exec.EVENTS)]
     yield "import-copilot", [test_copilot.lively().data]
     yield "import-droid", [lines_of(DROID)]
+    yield from _other_programs()
     yield "import-entire", [lines_of(test_entire.RECORDS)]
     yield "import-swe-agent", [json.dumps(swe.RUN).encode()]
     yield "import-mini-swe-agent", [json.dumps(swe.MINI).encode()]
-    yield "import-trail", [json.dumps(trail.TRAJECTORY).encode()]
-    yield "import-agent-trace", [lines_of([trail.RECORD, trail.RECORD])]
+    yield "import-agent-trace", [lines_of([agent_trace.RECORD] * 2)]
     talk = opencode.lively()
     yield "import-opencode", [json.dumps(talk.document).encode()]
     base = sqlite3.connect(":memory:")
@@ -254,3 +266,24 @@ def _transcripts() -> Iterator[tuple[str, list[bytes]]]:
     base.execute("VACUUM")
     yield "import-database", [base.serialize()]
     base.close()
+
+
+def _other_programs() -> Iterator[tuple[str, list[bytes]]]:
+    """Yield a seed for each program whose sessions have a generator in its tests."""
+    for name, write in test_saved_chats.WRITERS.items():
+        if name != "gemini-contents":  # one of the chats
+            document = write(test_saved_chats.steps_of(5), random.Random(1))
+            yield f"import-{name}", [json.dumps(document).encode()]
+    yield "import-pi", [lines_of([test_pi.HEADER, *test_pi.tree(3)])]
+    talk = [test_qwen_code.row("u", None, "user", {"text": "x"})]
+    yield "import-qwen-code", [lines_of([*talk, test_qwen_code.compression("c", "u", "y")])]
+    calls = [test_cline.TASK, test_cline.sent("assistant", test_cline.use("c1"))]
+    answer = test_cline.sent("user", "[read_file for 'a'] Result:\n1")
+    yield "import-cline", [json.dumps([*calls, answer]).encode()]
+    shown = [test_cline.row("task", "x"), test_cline.request("y", 0), test_cline.row("tool", "{}")]
+    yield "import-cline-ui", [json.dumps([*shown, test_cline.request("[a] Result:\n", 1)]).encode()]
+    history = [test_continue_dev.item("user", "hi"), test_continue_dev.item("assistant", "y")]
+    yield "import-continue", [json.dumps(test_continue_dev.session(*history)).encode()]
+    said = {"id": "m1", "role": "user", "parts": json.dumps([test_crush.text("x")])}
+    yield "import-crush", [json.dumps({"crush": {"id": "s1"}, "messages": [said]}).encode()]
+    yield "import-aider", [(test_aider.STARTED + test_aider.by_user("hi")).encode()]

@@ -18,8 +18,19 @@ SECONDS_AN_INPUT = 20
 MEGABYTES = 2048
 
 FORMATS = (
-    *("agent-trace", "atif", "chats", "claude-code", "codex", "codex-exec", "copilot", "droid"),
-    *("entire", "gemini", "mini-swe-agent", "opencode", "swe-agent", "trail"),
+    *(
+        "agent-trace",
+        "ai-sdk",
+        "aider",
+        "atif",
+        "chats",
+        "claude-code",
+        "cline",
+        "cline-ui",
+        "codex",
+    ),
+    *("codex-exec", "continue", "copilot", "crush", "droid", "entire", "gemini", "mini-swe-agent"),
+    *("opencode", "pi", "pydantic-ai", "qwen-code", "swe-agent"),
 )
 """Formats with a reader of their own; the six of chats in the shape of a provider have one together."""
 
@@ -50,15 +61,18 @@ class Target(NamedTuple):
         return functools.partial(found, self.format) if self.format else found
 
 
+_MODULES = {"cline-ui": "cline", "continue": "continue_dev"}
+
+
 def _importer(name: str) -> Target:
-    own = name.replace("-", "_")
+    own = _MODULES.get(name, name.replace("-", "_"))
     watched: tuple[str, ...] = (
         f"importers.formats.{own}",
         "importers.json_records",
     )
     if name not in ("chats", "claude-code"):
         watched += ("importers.turns", "importers.turn_plan")
-    return Target("importing", "transcript", watched, 32_768, True, name)
+    return Target("importing", "transcript", watched, 32_768, name != "aider", name)
 
 
 TARGETS: dict[str, Target] = {

@@ -16,26 +16,26 @@ from pathlib import Path
 import pytest
 
 from trace_store import Repo, errors
-from trace_store.config import Config, parse
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.base.ident import format_time
+from trace_store.contracts.ref_names import MAXIMUM_COMPONENT_BYTES, is_ref_name, problem_of
 from trace_store.history.status import status
-from trace_store.ident import format_time
 from trace_store.importers.convert import ref_component
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import load_message, store_message
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.wire import parse_json
-from trace_store.ref_names import MAXIMUM_COMPONENT_BYTES, is_ref_name, problem_of
-from trace_store.revision import (
+from trace_store.store.config import Config, parse
+from trace_store.store.memory_disk import MemoryDisk
+from trace_store.store.revision import (
     parse_moment,
     resolve,
     resolve_address,
     resolve_commit,
     resolve_range,
 )
-from trace_store.store.handle import Store
-from trace_store.store.memory_disk import MemoryDisk
+from trace_store.store.store import Store
 
 NOWHERE = Environment(author="fuzz")
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from trace_store.files import Disk
+from trace_store.disk.files import Disk
 from trace_store.testing.disks import RecordingDisk
 
 
@@ -88,6 +88,6 @@ def grown(small: Cost, large: Cost, factor: float = 1.0) -> set[str]:
 def use_disk(monkeypatch: pytest.MonkeyPatch, disk: RecordingDisk) -> None:
     """Let whatever makes a disk of its own take this one."""
     for name, module in list(sys.modules.items()):
-        ours = name.startswith(("trace_store.", "trace_cli.")) and name != "trace_store.files"
+        ours = name.startswith(("trace_store.", "trace_cli.")) and name != "trace_store.disk.files"
         if ours and getattr(module, "Disk", None) is Disk:
             monkeypatch.setattr(module, "Disk", lambda: disk)

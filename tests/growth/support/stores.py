@@ -15,17 +15,19 @@ from typing import NamedTuple
 from trace_cli.main import main
 from trace_cli.runtime import Invocation
 from trace_store import FixedClock, Message, Repo, Store, Text, ToolCall, ToolResult
+from trace_store.base.environment import Environment
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.environment import Environment
-from trace_store.files import Disk
+from trace_store.disk.files import Disk
 from trace_store.history import commit
+from trace_store.history.draft import Draft
 from trace_store.history.log import log
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import Commit
-from trace_store.oid import ObjectId, hash_object
 from trace_store.testing.disks import RecordingDisk
+from trace_store.writer import Writer
 
 AXES = ("history", "messages", "branches")
 FACTOR = 6
@@ -91,7 +93,7 @@ def work(number: int) -> Message:
     if step == 1:
         return Message("assistant", [ToolCall(call, "Read", json.dumps({"file_path": path}))])
     if step == 2:
-        return Message("tool", [ToolResult(call, [Text(text(number))])])
+        return Message("tool", [ToolResult(call, [Text(text(8 * (turn // 2)))])])
     return Message("assistant", text(number))
 
 
@@ -102,14 +104,14 @@ def build(folder: Path, size: Size, message: Callable[[int], Message] = prompt) 
     """
     store = Store.init(str(folder), clock=FixedClock(step=10), durability="fast", disk=QuickDisk())
     usage = {"input_tokens": 10, "output_tokens": 10}
-    first = commit.commit(store, [Message("system", text(0))], author="ada").oid
+    first = commit.commit(Writer(store, author="ada"), [Message("system", text(0))]).oid
     for _ in range(size.history):
-        draft = commit.new_draft(store)
+        draft = Draft(Writer(store, author="ada"))
         draft.record_usage(usage)
-        commit.write(store, draft, author="ada")
+        commit.write(draft)
     messages = [message(n) for n in range(1, size.messages)]
     for start in range(0, len(messages), BATCH):
-        commit.commit(store, messages[start : start + BATCH], author="ada")
+        commit.commit(Writer(store, author="ada"), messages[start : start + BATCH])
     add_branches(store, [branch(n) for n in range(size.branches)], first)
     seal(store)
     pack(store, level=3)
@@ -119,7 +121,7 @@ def build(folder: Path, size: Size, message: Callable[[int], Message] = prompt) 
     clock = FixedClock(tomorrow, step=10)
     with Store.open(str(folder / ".trace"), clock=clock, durability="fast", disk=QuickDisk()) as s:
         for n in range(TAIL):
-            commit.commit(s, [Message("assistant", f"turn {n}")], author="ada")
+            commit.commit(Writer(s, author="ada"), [Message("assistant", f"turn {n}")])
         _ = ContextCompiler(s).compile().token_count
         assert all(entry.summary() for entry in log(s))
 

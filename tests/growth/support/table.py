@@ -1,4 +1,4 @@
-"""The table of docs/performance.md: the cost and the test of each operation."""
+"""The table of docs/design/growth.md: the cost and the test of each operation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tests.growth.support.counting import Cost
 from tests.growth.support.stores import AXES
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "performance.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "design" / "growth.md"
 SAME = "–"
 _ROW = re.compile(r"^\|(.+)\|\s*$", re.MULTILINE)
 _CODE = re.compile(r"`([^`]+)`")

@@ -12,13 +12,14 @@ from typing import Any
 import hypothesis.strategies as st
 
 from tests.importers.support.states import raw_records
+from trace_store.base.oid import ObjectId
 from trace_store.importers.contract import Format
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.report import FileReport
 from trace_store.maintenance.fsck import fsck
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 Json = Any
 JSON = st.recursive(
@@ -51,7 +52,7 @@ def import_by_lines(store: Store, path: Path, data: bytes, onto: str | None = No
     for line in data.splitlines(keepends=True):
         with path.open("ab") as file:
             file.write(line)
-        import_paths(store, [str(path)], format="claude-code", onto=onto)
+        import_paths(Writer(store), [str(path)], format="claude-code", onto=onto)
 
 
 def assert_grows(tmp_path: Path, data: bytes, name: str, format: str | None = None) -> None:
@@ -60,15 +61,15 @@ def assert_grows(tmp_path: Path, data: bytes, name: str, format: str | None = No
     whole.parent.mkdir()
     whole.write_bytes(data)
     expected = Store.memory()
-    import_paths(expected, [str(whole)], format=format)
+    import_paths(Writer(expected), [str(whole)], format=format)
     path = tmp_path / name
     with Store.init(str(tmp_path / "project"), durability="fast") as store:
         lines = data.splitlines(keepends=True)
         for count in range(1, len(lines) + 1):
             path.write_bytes(b"".join(lines[:count]))
-            import_paths(store, [str(path)], format=format)
+            import_paths(Writer(store), [str(path)], format=format)
         assert heads(store) == heads(expected)
-        again = import_paths(store, [str(path)], format=format)
+        again = import_paths(Writer(store), [str(path)], format=format)
         assert (again.commits, again.files[0].skipped) == (0, "unchanged")
         assert not [finding for finding in fsck(store) if finding.severity == "error"]
 
@@ -125,7 +126,7 @@ def report_of(store: Store, path: Path, format: str | None = None) -> FileReport
 
     On its own, such a file would raise an error.
     """
-    return import_paths(store, [str(path), f"{path}.missing"], format=format).files[0]
+    return import_paths(Writer(store), [str(path), f"{path}.missing"], format=format).files[0]
 
 
 def import_hostile(tmp_path: Path, records: Sequence[Json], format: str) -> Store:

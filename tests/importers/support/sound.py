@@ -17,6 +17,7 @@ from tests.importers.support.transcripts import REASON
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiled import CompiledMessage
 from trace_store.context.compiler import ContextCompiler
+from trace_store.contracts.ref_names import FILES
 from trace_store.history.log import log
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.report import FileReport
@@ -24,9 +25,9 @@ from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import Message, load_message
 from trace_store.objects.parts import Opaque, ToolResult
-from trace_store.ref_names import FILES
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.segments import restore
+from trace_store.writer import Writer
 
 HEADS = "refs/heads/sessions/"
 PROVIDERS = ("anthropic", "gemini", "openai")
@@ -40,7 +41,7 @@ def imported(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     store = Store.memory()
-    (report,) = import_paths(store, [str(path)], format=format).files
+    (report,) = import_paths(Writer(store), [str(path)], format=format).files
     assert_sound(store, path)
     assert sum(report.records.values()) == report.record_count
     return store, report
@@ -55,7 +56,7 @@ def assert_sound(store: Store, *files: Path) -> None:
         context = ContextCompiler(store).compile(name)
         assert_valid_requests(list(context.messages), context.tools)
     before = dict(store.refs.iterate())
-    assert import_paths(store, [str(path) for path in files]).commits == 0 or not before
+    assert import_paths(Writer(store), [str(path) for path in files]).commits == 0 or not before
     assert dict(store.refs.iterate()) == before
 
 

@@ -6,13 +6,13 @@ from collections import Counter
 
 import pytest
 
+from trace_store.base.oid import ObjectId
 from trace_store.context.fold import Entry, fold
 from trace_store.importers.dedupe import chain, read_commit
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Part, Text, ToolResult
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.transcripts.sources import source_records
 
 PREFIX = "refs/heads/sessions/claude-code/"

@@ -226,6 +226,7 @@ class Transcript:
         *blocks: dict[str, Any],
         stop: str | None = None,
         output: int = 1,
+        read: int = 100,
         **more: Any,
     ) -> str:
         message = {
@@ -238,7 +239,7 @@ class Transcript:
             "usage": {
                 "input_tokens": 3,
                 "cache_creation_input_tokens": 20,
-                "cache_read_input_tokens": 100,
+                "cache_read_input_tokens": read,
                 "output_tokens": output,
             },
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.context.calls import Calls, HistoryCalls, link_operations
 from trace_store.context.fold import Fold
 from trace_store.context.snapshots import fold_of
@@ -13,9 +14,8 @@ from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import store_message
-from trace_store.oid import ObjectId, hash_object
-from trace_store.revision import commits_of
-from trace_store.store.handle import Store
+from trace_store.store.revision import commits_of
+from trace_store.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,8 @@ class History:
 
     def commit(self, parents: Sequence[ObjectId], operations: Sequence[Operation]) -> ObjectId:
         """Write a commit; its new results are linked to their calls."""
-        calls = Calls(HistoryCalls(parents[0] if parents else None, self._read))
+        tip = parents[0] if parents else None
+        calls = Calls(HistoryCalls(tip, self._read, lambda oid: self.fold(ObjectId(oid))))
         made = Commit(parents, "ada", len(self.commits), link_operations(operations, calls))
         data = made.encode()
         oid = hash_object(data)
@@ -117,7 +118,7 @@ class History:
         plan, met = self.plan(base, ours, theirs, favour, strategy=strategy)
         if squash:
             return self._on(ours, plan), met
-        return self.commit([ours, theirs], plan.operations), met
+        return self.commit([ours, theirs], [*plan.wordings, *plan.operations]), met
 
     def pick(self, tip: ObjectId, oid: ObjectId, favour: str) -> tuple[ObjectId, list[Conflict]]:
         """Cherry-pick a commit onto a tip."""
@@ -142,7 +143,8 @@ class History:
         return onto, met
 
     def _on(self, tip: ObjectId, plan: MergePlan) -> ObjectId:
-        return self.commit([tip], plan.operations) if plan.operations else tip
+        made = [*plan.wordings, *plan.operations]
+        return self.commit([tip], made) if plan.operations else tip
 
     def _read(self, oid: bytes) -> Commit:
         return read_commit(oid, self.store.objects.read)

@@ -10,8 +10,8 @@ from typing import Any
 
 from tests.store.support.histories import move
 from trace_store import Environment, ObjectId, Repo
+from trace_store.merge.stopped import Stopped
 from trace_store.objects.commit import Commit
-from trace_store.repo.in_progress import Stopped
 
 ADA = Environment(author="ada")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from trace_store.base.oid import ObjectId, digest
 from trace_store.context.calls import Calls, link_operations
 from trace_store.context.fold import Fold
 from trace_store.merge.inputs import MergePlan
@@ -16,7 +17,6 @@ from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.message import Message, store_message
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
-from trace_store.oid import ObjectId, digest
 
 number = st.integers(0, 12)
 TEXTS = ("a", "b", "c")

@@ -1,4 +1,4 @@
-"""The table of docs/security.md: attacks tried in each class, and results.
+"""The table of docs/design/security-tests.md: attacks tried in each class, and results.
 
 python -m tests.reliability.support.attacks
 """

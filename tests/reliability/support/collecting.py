@@ -9,18 +9,19 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.support.subjects import upkeep
 from trace_store import store
+from trace_store.base.ident import SystemClock
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.disk.files import READ, Disk
 from trace_store.errors import ConcurrencyError, StateError
-from trace_store.files import READ, Disk
-from trace_store.ident import SystemClock
-from trace_store.maintenance.gc import empty_quarantine, prune
+from trace_store.maintenance.gc import empty_quarantine
 from trace_store.maintenance.reachability import ReachableSet
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.odb.database import ObjectDatabase
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 LONG = "TRACE_TEST_COLLECTING" in os.environ
 """Whether the tests stop at every call, and race for long."""
@@ -213,7 +214,7 @@ def collect_again_and_again(folder: Path, seconds: float) -> int:
     while SystemClock().now() < end:
         forget_logs(store)
         try:
-            taken += prune(store, grace_days=0).taken
+            taken += upkeep(store).prune(grace_days=0).taken
         except StateError:
             break  # a ref leads to nothing already
         empty_quarantine(store, store.clock.now())

@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.reliability.support.small_repository import IDEA, MAIN, build
+from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
 from trace_store.errors import TraceError
 from trace_store.history.log import log
 from trace_store.journal.frames import scan
 from trace_store.maintenance.fsck import check_derived, fsck
 from trace_store.odb.pack import FRAME, HEADER
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 BLOCK_BYTES = 512
 SLOW_SECONDS = 5.0

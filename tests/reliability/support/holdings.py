@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.store.support.histories import append
+from trace_store.base.ident import FixedClock
+from trace_store.base.oid import ObjectId
+from trace_store.disk.files import files_below
+from trace_store.disk.layout import TEMPORARY_PREFIX
 from trace_store.errors import RepositoryNotFoundError, TraceError
-from trace_store.files import files_below
-from trace_store.ident import FixedClock
-from trace_store.layout import TEMPORARY_PREFIX
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import INFO
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.verify_purged import Needles, search
 from trace_store.odb.database import ObjectDatabase
-from trace_store.oid import ObjectId
 from trace_store.refs.reflog import encode_entry, read_backwards
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.power_cuts import DiskImage, PowerCutDisk
 
 FOLDER, ELSEWHERE = "/work", "/elsewhere"
@@ -30,7 +30,7 @@ TORN = "root-file-changed"
 TO_BE_ERASED = "purged-object-present"
 """So it is while a purge is on its way; afterwards it is looked for in every file."""
 
-KEPT = ("reissued", "upstreams", "bisect", "stopped", "ORIG_HEAD", "todo")
+KEPT = ("reissued", "upstreams", "bisect", "stopped-refs%2Fheads%2Fmain", "ORIG_HEAD", "todo")
 """Files in `local/` that cannot be rebuilt."""
 
 Tips = tuple[tuple[str, tuple[str | ObjectId, ...]], ...]

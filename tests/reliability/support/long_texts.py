@@ -26,9 +26,9 @@ from tests.secrets.support.redaction import redacted
 from tests.secrets.test_engine import SCANNER
 from trace_cli.render.escape import bounded, guarded, one_line, safe
 from trace_cli.render.tables import fit
+from trace_store.base.environment import Environment
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.tokens.tokenizer import get_tokenizer
-from trace_store.environment import Environment
 from trace_store.errors import TraceError
 from trace_store.exporters.registry import writer_named
 from trace_store.exporters.session import read_session
@@ -40,8 +40,8 @@ from trace_store.objects.codec import encode_text
 from trace_store.providers.documents import parse_messages
 from trace_store.providers.rendering import render
 from trace_store.repo.repository import Repo
-from trace_store.secrets.guard import Guard
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 MEGABYTE = 1_000_000
 CORPUS = Path(__file__).parents[2] / "fuzzing" / "corpus"
@@ -86,8 +86,8 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 def _guarded_import(data: bytes, name: str) -> None:
     store = Store.memory()
-    guard = Guard.of(store, Environment(data_dir=_folder().name))
-    import_paths(store, ["-"], format=name, stdin=io.BytesIO(data), guard=guard)
+    writer = Writer(store, environment=Environment(data_dir=_folder().name))
+    import_paths(writer, ["-"], format=name, stdin=io.BytesIO(data))
 
 
 @cache

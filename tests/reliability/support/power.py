@@ -34,13 +34,13 @@ from tests.reliability.support.power_machine import ENTER, KINDS, Machine, missi
 from tests.reliability.support.storm import USED
 from tests.reliability.support.storm_texts import RESCUED, BadReadError, Line, Logs
 from trace_store import Repo
+from trace_store.base.oid import ObjectId
+from trace_store.disk.files import Disk
 from trace_store.errors import TraceError
-from trace_store.files import Disk
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR
 from trace_store.maintenance.seal import seal
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 CUTS_A_DISK = 12
 """After so many cuts a new disk is put in, so that histories stay short."""

@@ -9,10 +9,10 @@ from tests.reliability.support import storm_roles as roles
 from tests.reliability.support.storm_texts import BODIES, Logs, body_text
 from tests.store.support.histories import move
 from trace_store import Repo, errors
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.maintenance.seal import seal
 from trace_store.objects.content import write_content
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 NAMES = tuple(f"refs/tags/power-{number}" for number in range(4))
 """The refs that the mover creates, moves and deletes."""

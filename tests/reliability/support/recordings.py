@@ -19,10 +19,10 @@ from tests.reliability.support.holdings import (
     Look,
     holding_of,
 )
+from trace_store.base.ident import FixedClock
+from trace_store.base.oid import ObjectId
 from trace_store.errors import StorageError
-from trace_store.ident import FixedClock
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.power_cuts import (
     SYNC_FAILED,
     DiskEvent,

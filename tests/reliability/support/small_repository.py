@@ -6,19 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from trace_store.base.ident import Clock, FixedRandomness
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.history.commit import new_draft, write
+from trace_store.history.commit import write
+from trace_store.history.draft import Draft
 from trace_store.history.log import log
-from trace_store.ident import Clock, FixedRandomness
 from trace_store.journal import published
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Tag
 from trace_store.odb.pack_writer import PackWriter
-from trace_store.oid import ObjectId, hash_object
 from trace_store.refs import summary
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 MAIN = "refs/heads/main"
 IDEA = "refs/heads/idea"
@@ -41,9 +43,9 @@ class Watch(Clock):
 
 def say(store: Store, text: str, branch: str = "main") -> ObjectId:
     """Append one message to a branch."""
-    draft = new_draft(store)
+    draft = Draft(Writer(store, author=AUTHOR).on(branch))
     draft.append("user", text)
-    return write(store, draft, author=AUTHOR, branch=branch).oid
+    return write(draft).oid
 
 
 def move(store: Store, *edits: RefEdit) -> None:
@@ -77,9 +79,9 @@ def _fill(store: Store) -> None:
     shared = set(store.objects.iterate())
     aside = Store.memory(clock=store.clock)
     for number in range(4):
-        draft = new_draft(aside)
+        draft = Draft(Writer(aside, author=AUTHOR).on("idea"))
         draft.append("user", "".join(_LINES[number:]), kind="artifact")
-        write(aside, draft, author=AUTHOR, branch="idea")
+        write(draft)
     writer = PackWriter(store.disk, store.layout, frame_bytes=128, shared_bytes=4096)
     for oid in aside.objects.iterate():
         if oid not in shared:
@@ -95,9 +97,9 @@ def _fill(store: Store) -> None:
     plain = store.objects.write(encode_blob(b"Seen by nobody yet."))
     note = store.objects.write(encode_blob(b"Found and written down, line by line. " * 20))
     tag = Tag(tip, "v1", AUTHOR, store.clock.now(), "Told to the users").encode()
-    draft = new_draft(store)
+    draft = Draft(Writer(store, author=AUTHOR).on("main"))
     draft.append("assistant", "It returns 0.0 now.")
-    write(store, draft, author=AUTHOR, branch="main", links=[("code", note), ("see", plain)])
+    write(draft, links=[("code", note), ("see", plain)])
     say(store, "Thank you.")
     say(store, "Tag the release.")
     move(store, RefEdit("refs/tags/v1", store.objects.write(tag), None))

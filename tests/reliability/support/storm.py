@@ -32,14 +32,15 @@ import filelock  # noqa: F401 - so that no process has to import it
 import trace_store
 from tests.reliability.support import storm_roles as roles
 from tests.reliability.support.storm_texts import RESCUED, BadReadError, Line, Logs, read_said
+from trace_store.base.oid import ObjectId
 from trace_store.errors import TraceError
 from trace_store.history import commit
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR
 from trace_store.maintenance.seal import seal
 from trace_store.objects.message import Message
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 USED = ("context", "history", "journal", "maintenance", "objects", "odb", "refs", "store")
 STOP_SECONDS = 60
@@ -177,7 +178,7 @@ class Storm:
                 bad += [f"diverged: {name}" for name in diverged]
                 bad += [f"rescued: {oid}" for oid in rescued]
             bad += [f"fsck: {each}" for each in fsck(store) if each.severity == ERROR]
-            commit.commit(store, [Message("user", "after the storm")], author="judge")
+            commit.commit(Writer(store, author="judge"), [Message("user", "after the storm")])
         return {
             "kills": self.kills,
             "acknowledged": sum(map(len, acknowledged.values())),

@@ -28,13 +28,13 @@ from tests.reliability.support.storm_texts import (
 from trace_cli.main import main
 from trace_cli.porcelain import seal as maintaining  # noqa: F401 - so that no process has to import it
 from trace_cli.runtime import Invocation
-from trace_store import Repo, errors
-from trace_store.environment import Environment
+from trace_store import Repo, errors, writer
+from trace_store.base.environment import Environment
+from trace_store.base.oid import ObjectId
 from trace_store.history import commit
 from trace_store.maintenance.seal import seal
 from trace_store.objects.content import write_content
 from trace_store.objects.message import Message
-from trace_store.oid import ObjectId
 
 TRIES = 200
 DELETION_SECONDS = 20
@@ -102,7 +102,7 @@ class Writer(Role):
         said = Said(self.name, self.incarnation, self.number, self.random.randrange(BODIES))
         messages = [Message("user", str(said)), Message("assistant", body_text(said.body))]
         result = commit.commit(
-            self.repo.store, messages, author=self.name, branch=self.branch, message=""
+            writer.Writer(self.repo.store, author=self.name).on(self.branch or ""), messages
         )
         self.acknowledge(f"{result.oid} {said}")
 
@@ -199,8 +199,8 @@ class Reader(Role):
                     raise BadReadError(f"{branch} went back by {len(gone)}: {gone[-1:]}")
             known = self.seen.setdefault(branch, set())
             known.update(line.said)
-        for writer, oids in promised.items():
-            line = self.lines.get(writer if writer.startswith("own") else "main", Line())
+        for role, oids in promised.items():
+            line = self.lines.get(role if role.startswith("own") else "main", Line())
             missing = [oid for oid in oids if oid not in line.said]
             if missing and self.calm(before):
                 missing = self.unrescued(missing)

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from blake3 import blake3
 
+from trace_store.base.oid import ObjectId
 from trace_store.objects.commit import Commit
 from trace_store.objects.content import read_content
-from trace_store.oid import ObjectId
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 BODIES = 48
 _SIZES = (5, 60, 700, 3000)

@@ -14,7 +14,7 @@ from pathlib import Path
 import trace_store
 
 PACKAGE = Path(trace_store.__file__).parent
-SEAM = "files"
+SEAM = "disk.files"
 ASIDE = ("testing",)
 """What is there for tests, and syncs nothing that is promised."""
 SYNCS = ("sync", "sync_directory")
@@ -80,7 +80,7 @@ def _module_of(path: Path) -> str:
 
 def _chains_of_seam() -> dict[str, list[tuple[str, ...]]]:
     """Return for each disk function its call chains to a sync."""
-    tree = ast.parse((PACKAGE / f"{SEAM}.py").read_text("utf-8"))
+    tree = ast.parse((PACKAGE / "disk/files.py").read_text("utf-8"))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     chains: dict[str, list[tuple[str, ...]]] = {}
 

@@ -8,25 +8,25 @@ from tests.importers.support.transcripts import Transcript, text
 from tests.reliability.support.holdings import ELSEWHERE, FOLDER
 from tests.reliability.support.recordings import Recording, fresh
 from tests.store.support.histories import MAIN, OTHER, append, move
+from tests.support.subjects import bundles as bundles_of
+from tests.support.subjects import upkeep
 from trace_store import Repo
-from trace_store.bundles.create import create_bundle
-from trace_store.bundles.ingest import import_bundle
+from trace_store.base.ident import FixedClock
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import Transaction
+from trace_store.disk.files import create_file, read_file
 from trace_store.exporters.contract import Exported
 from trace_store.exporters.files import save_file
-from trace_store.files import create_file, read_file
-from trace_store.ident import FixedClock
 from trace_store.importers.import_file import import_paths
 from trace_store.journal import published
-from trace_store.maintenance.gc import gc, prune
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.ingest import PackReceiver
-from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.database import RefDatabase
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 LOOSE = encode_blob(b"loose 0")
 LARGE = "large " * 1000
@@ -180,14 +180,14 @@ def bundles(recording: Recording) -> None:
     with Store.memory(clock=FixedClock(1)) as other:
         append(other, "theirs")
         data: list[bytes] = []
-        create_bundle(other, data.append, ["main"])
+        bundles_of(other).create(data.append, "main")
     store = recording.open()
     append(store, "ours", durability="durable")
     recording.done("begin", gradual=True)
     rest = BytesIO(b"".join(data))
-    import_bundle(store, rest.read)
+    bundles_of(store).import_(rest.read)
     recording.done("import", gradual=True)
-    create_bundle(store, f"{FOLDER}/all.bundle", everything=True)
+    bundles_of(store).create(f"{FOLDER}/all.bundle", everything=True)
     recording.done("bundle")
     store.close()
 
@@ -242,7 +242,7 @@ def imports(recording: Recording) -> None:
             recording.disk.make_directory(ELSEWHERE)
             recording.disk.remove(path)
             create_file(recording.disk, path, b"".join(lines[:count]))
-            import_paths(store, [path])
+            import_paths(Writer(store), [path])
             recording.done(f"import {number}", gradual=True)
         seal(store)
         recording.done("seal")
@@ -305,11 +305,11 @@ def collects(recording: Recording) -> None:
     for name in (MAIN, OTHER, "HEAD"):
         store.disk.remove(store.layout.log_file(name))
     recording.done("give up", gradual=True)
-    prune(store, grace_days=0)
+    upkeep(store).prune(grace_days=0)
     recording.done("prune")
     move(store, OTHER, lone)
     recording.done("bring back")
-    gc(store, grace_days=0, reflog_days=0)
+    upkeep(store).gc(grace_days=0, reflog_days=0)
     recording.done("gc", drops=True)
     store.close()
 

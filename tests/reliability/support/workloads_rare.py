@@ -10,24 +10,24 @@ from tests.reliability.support import workloads
 from tests.reliability.support.holdings import FOLDER, ROOT, START, Look
 from tests.reliability.support.recordings import Recording, fresh
 from tests.store.support.histories import MAIN, append, move
-from trace_store.environment import Environment
+from tests.support.subjects import upkeep
+from trace_store.base.environment import Environment
+from trace_store.base.ident import FixedClock
+from trace_store.disk.files import create_file
 from trace_store.errors import StorageError
-from trace_store.files import create_file
 from trace_store.history.bisect import Bisection, save
-from trace_store.history.branches import set_upstream
-from trace_store.ident import FixedClock
+from trace_store.history.branch_state import set_upstream
 from trace_store.journal.frames import LINE_BYTES, encode_begin
 from trace_store.llm.settings import set_setting
-from trace_store.maintenance.gc import prune
+from trace_store.maintenance.maintenance import Maintenance
 from trace_store.maintenance.seal import seal
 from trace_store.merge.in_progress import Stop, write_stop
 from trace_store.odb.database import ObjectDatabase
-from trace_store.repo.handle import Handle
-from trace_store.repo.maintenance import Maintenance
 from trace_store.secrets.user_files import store_key, write_allowed
-from trace_store.store.handle import Store
-from trace_store.store.trust import trust
+from trace_store.store.store import Store
+from trace_store.store.trust import Trust
 from trace_store.testing.power_cuts import DiskImage, PowerCutDisk, image_of
+from trace_store.writer import Writer
 
 LOGS = Look(logs=True)
 OWN = Environment(config_dir=f"{FOLDER}/settings", data_dir=f"{FOLDER}/data")
@@ -84,7 +84,7 @@ def without_links(recording: Recording) -> None:
         for name in (MAIN, "refs/heads/lone", "HEAD"):
             store.disk.remove(store.layout.log_file(name))
         recording.done("give up", gradual=True)
-        prune(store, grace_days=0)
+        upkeep(store).prune(grace_days=0)
         recording.done("prune")
 
 
@@ -167,7 +167,7 @@ def own_files(recording: Recording) -> None:
     store_key(OWN, "12ab", "", disk)
     recording.done("key")
     for number in range(2):
-        trust(disk, OWN, (FOLDER, f"{FOLDER}/data")[number])
+        Trust(OWN, disk=disk).add_below((FOLDER, f"{FOLDER}/data")[number])
         recording.done(f"trust {number}")
         write_allowed(disk, OWN, "34cd", ["a1b2c3d4e5f6"] * (number + 1))
         recording.done(f"allow {number}")
@@ -192,5 +192,5 @@ def local_files(recording: Recording) -> None:
         recording.done("search")
         write_stop(store, Stop("merge", MAIN, tip, {"other": str(tip)}, {}, []))
         recording.done("stop")
-        Maintenance(Handle(store, "A", None, OWN, "")).keep_text("todo", "pick it")
+        Maintenance(Writer(store, author="A", environment=OWN)).keep_text("todo", "pick it")
         recording.done("text")

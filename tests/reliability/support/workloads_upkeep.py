@@ -8,23 +8,23 @@ from functools import cache
 from tests.reliability.support.holdings import ROOT, START, Look
 from tests.reliability.support.recordings import Recording, fresh
 from tests.store.support.histories import MAIN, OTHER, append, move
+from tests.support.subjects import upkeep
+from trace_store.base.ident import FixedClock
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.files import APPEND, create_file, read_file
-from trace_store.ident import FixedClock
-from trace_store.maintenance.adopt import adopt
-from trace_store.maintenance.gc import prune
-from trace_store.maintenance.purge import plan_purge, purge, purge_and_rewrite, rewrite_history
-from trace_store.maintenance.repair import repair
+from trace_store.disk.files import APPEND, create_file, read_file
+from trace_store.maintenance.purge import plan_purge, purge, rewrite_history
 from trace_store.maintenance.repair_files import open_damaged, repair_config
+from trace_store.maintenance.repair_store import StoreRepair
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.odb.database import ObjectDatabase
 from trace_store.odb.tombstones import Tombstone, file_name
-from trace_store.oid import ObjectId, hash_object
 from trace_store.refs.database import RefDatabase
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 from trace_store.testing.power_cuts import DiskImage, PowerCutDisk, image_of
+from trace_store.writer import Writer
 
 SECRET = "Zk4-opal-JUNIPER-98213"
 SECRETIVE = Look(secret=SECRET.encode(), logs=True)
@@ -65,7 +65,7 @@ def _secretive(*, pending: bool) -> DiskImage:
         seal(store)
         for name in (MAIN, OTHER, "HEAD"):
             store.disk.remove(store.layout.log_file(name))
-        prune(store, grace_days=0)
+        upkeep(store).prune(grace_days=0)
         _say(store, "another remark", MAIN, "about something else")
         _say(store, f"{SECRET} packed", MAIN, f"about {SECRET}")
         seal(store)
@@ -106,7 +106,7 @@ def purges_ids(recording: Recording) -> None:
     """Purge a secret, and replace the ids of the commits that reach it."""
     with recording.open() as store:
         plan = plan_purge(store, texts=[SECRET])
-        purge_and_rewrite(store, plan, why="leaked", by="tester")
+        upkeep(store).purge_and_rewrite(plan, why="leaked")
         recording.done("purge", drops=True, erases=not plan.unreadable)
 
 
@@ -120,7 +120,7 @@ def issues_anew(recording: Recording) -> None:
     """Rewrite the commits that reach a secret, and record old and new ids."""
     with recording.open() as store:
         plan = plan_purge(store, texts=[SECRET])
-        rewrite_history(store, plan.objects, plan.texts, why="leaked", author="tester")
+        rewrite_history(Writer(store, author="tester"), plan.objects, plan.texts, why="leaked")
         recording.done("reissue")
 
 
@@ -182,7 +182,7 @@ def _add(disk: PowerCutDisk, path: str, data: bytes) -> None:
 def repairs(recording: Recording) -> None:
     """Repair the damage."""
     with recording.open() as store:
-        repair(store)
+        StoreRepair(store).run()
         recording.done("repair", gradual=True)
 
 
@@ -229,12 +229,12 @@ def moved_by_git() -> DiskImage:
 def adopts(recording: Recording) -> None:
     """Go on from where git has put the branches."""
     with recording.open() as store:
-        adopt(store)
+        upkeep(store).adopt()
         recording.done("adopt", gradual=True)
 
 
 def adopts_mine(recording: Recording) -> None:
     """Restore the branches, and keep git's tips."""
     with recording.open() as store:
-        adopt(store, keep_mine=True)
+        upkeep(store).adopt(keep_mine=True)
         recording.done("adopt", gradual=True)

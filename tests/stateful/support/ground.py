@@ -22,6 +22,7 @@ from trace_store.errors import TraceError
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import INFO
 from trace_store.objects.commit import Commit, read_commit
+from trace_store.writer import Writer
 
 AUTHOR = "ada"
 SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None
@@ -195,7 +196,7 @@ class Ground:
         """Undo the last command: refs and contexts are as before."""
         before, after = self.done.pop()
         assert self.standing() == after
-        history.undo.undo(self.store, author=AUTHOR)
+        history.undo.undo(Writer(self.store, author=AUTHOR), everyone=True)  # of both stores
         self.assert_stands(before)
         self.undone.append((before, after))
 
@@ -203,7 +204,7 @@ class Ground:
         """Redo the last undone command."""
         before, after = self.undone.pop()
         assert self.standing() == before
-        history.undo.redo(self.store, author=AUTHOR)
+        history.undo.redo(Writer(self.store, author=AUTHOR), everyone=True)
         self.assert_stands(after)
         self.done.append((before, after))
 

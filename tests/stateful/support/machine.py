@@ -17,6 +17,7 @@ from trace_store.context import snapshots
 from trace_store.merge.conflicts import Conflict, Resolution
 from trace_store.merge.in_progress import read_stop
 from trace_store.merge.result import STOPPED
+from trace_store.writer import Writer
 
 BEGINNINGS = ("say", "call", "say", "edit", "mark", "label", "answer")
 CALM = ["say", "say", "answer", "call", "edit", "mark", "label"]
@@ -39,8 +40,11 @@ class Lines(RuleBasedStateMachine):
         for kind in BEGINNINGS[: data.draw(st.integers(2, len(BEGINNINGS)))]:
             work(self.ground, data, kind)
         for name in ("side", "third"):
-            create = partial(history.branches.create_branch, self.ground.store, name, author=AUTHOR)
-            self.ground.command(create)
+            self.ground.command(partial(self.branch_verbs().create, name))
+
+    def branch_verbs(self) -> history.branches.Branches:
+        """Return the verbs of branches."""
+        return history.branches.Branches(Writer(self.ground.store, author=AUTHOR))
 
     def teardown(self) -> None:
         if hasattr(self, "ground"):
@@ -79,10 +83,11 @@ class Lines(RuleBasedStateMachine):
         if data.draw(st.integers(0, 3), "parting"):
             mine = head.removeprefix("refs/heads/")
             unborn = store.refs.head().unborn
+            branches = self.branch_verbs()
             if not unborn:
-                self.ground.command(lambda: history.switch.switch(store, name, author=AUTHOR))
+                self.ground.command(lambda: branches.switch(name))
                 self.do_work(data)
-                self.ground.command(lambda: history.switch.switch(store, mine, author=AUTHOR))
+                self.ground.command(lambda: branches.switch(mine))
             self.do_work(data)
         return name
 
@@ -129,7 +134,9 @@ class Lines(RuleBasedStateMachine):
             if data.draw(st.integers(0, 9)) == 0:
                 ground.reopen(data.draw(st.integers(0, 1)))
             given = {"skip": deed == "skip", "resolver": self.resolver(data)}
-            found = self.stopping(partial(go_on, ground.store, author=AUTHOR, **given), *refusals)
+            found = self.stopping(
+                partial(go_on, Writer(ground.store, author=AUTHOR), **given), *refusals
+            )
         if read_stop(ground.store) is not None:
             files = ground.files()
             merge.resolve.abort(ground.store)
@@ -139,12 +146,16 @@ class Lines(RuleBasedStateMachine):
     def _resolve(self, data: st.DataObject) -> None:
         """Settle some of the conflicts that are open, or all."""
         store, files = self.ground.store, self.ground.files()
-        open_ = merge.resolve.open_conflicts(store)
+        open_ = merge.resolve.open_conflicts(Writer(store))
         while open_ and is_drawn(data, "another"):
-            found = open_ if data.draw(st.integers(0, 4)) else merge.resolve.met_conflicts(store)
+            found = (
+                open_
+                if data.draw(st.integers(0, 4))
+                else merge.resolve.met_conflicts(Writer(store))
+            )
             conflict = found[data.draw(st.integers(0, len(found) - 1))]
             open_ = merge.resolve.resolve(
-                store, str(conflict.number), self.resolution(data, conflict)
+                Writer(store), str(conflict.number), self.resolution(data, conflict)
             )
             assert conflict.key not in {each.key for each in open_}, "settled, and still open"
         assert self.ground.files() == files

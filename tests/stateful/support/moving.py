@@ -14,6 +14,7 @@ from tests.stateful.support.machine import Lines
 from trace_store import errors, history
 from trace_store.maintenance.seal import seal
 from trace_store.merge.move import AFTER, BEFORE, FIRST, LAST, move
+from trace_store.writer import Writer
 
 NAMES = ("main", "side", "third", "other", "a/b")
 NAMED = (
@@ -37,9 +38,7 @@ class Moving(Lines):
         others = self.ground.branches()
         if others:
             name = data.draw(st.sampled_from(others))
-            self.ground.command(
-                lambda: history.switch.switch(self.ground.store, name, author=AUTHOR)
-            )
+            self.ground.command(lambda: self.branch_verbs().switch(name))
             self.do_work(data)
 
     @rule(data=st.data(), where=st.sampled_from([AFTER, BEFORE, FIRST, LAST]))
@@ -51,7 +50,7 @@ class Moving(Lines):
         targets = data.draw(st.lists(st.sampled_from(seen), min_size=1, max_size=2, unique=True))
         beside = data.draw(st.sampled_from(seen)) if where in (AFTER, BEFORE) else ""
         found = self.ground.command(
-            lambda: move(self.ground.store, targets, where, beside, author=AUTHOR),
+            lambda: move(Writer(self.ground.store, author=AUTHOR), targets, where, beside),
             errors.InvalidOperationError,
         )
         if isinstance(found, Refused):
@@ -66,7 +65,7 @@ class Moving(Lines):
     def switch(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from([*self.ground.branches(), "-"]))
         found = self.ground.command(
-            lambda: history.switch.switch(self.ground.store, name, author=AUTHOR),
+            lambda: self.branch_verbs().switch(name),
             errors.NotFoundError,
         )
         assert not isinstance(found, Refused) or name == "-"
@@ -75,12 +74,12 @@ class Moving(Lines):
     @rule(data=st.data(), name=st.sampled_from(NAMES), kind=st.integers(0, 3), force=st.booleans())
     def begin(self, data: st.DataObject, name: str, kind: int, force: bool) -> None:
         """Make a branch and go to it or not, begin an empty one, or look at a commit without one."""
-        store, start = self.ground.store, self.revision(data)
+        branches, start = self.branch_verbs(), self.revision(data)
         commands: list[Callable[[], Any]] = [
-            lambda: history.switch.begin_branch(store, name, start, author=AUTHOR, force=force),
-            lambda: history.branches.create_branch(store, name, start, author=AUTHOR, force=force),
-            lambda: history.switch.begin_empty(store, name, author=AUTHOR),
-            lambda: history.switch.detach(store, start, author=AUTHOR),
+            lambda: branches.switch(name, create=True, start=start, force=force),
+            lambda: branches.create(name, start, force=force),
+            lambda: branches.switch(name, orphan=True),
+            lambda: branches.checkout(start, detach=True),
         ]
         self.ground.command(commands[kind], *NAMED)
         self.there_and_back(data)
@@ -90,14 +89,13 @@ class Moving(Lines):
         """Rename and delete branches, make and delete tags."""
         store, revision = self.ground.store, self.revision(data)
         name, tag = revision.partition("~")[0], f"v{len(new)}"
+        branches, tags = self.branch_verbs(), history.tags.Tags(Writer(store, author=AUTHOR))
         commands: list[Callable[[], Any]] = [
-            lambda: history.branches.rename_branch(store, name, new, author=AUTHOR, force=force),
-            lambda: history.branches.delete_branches(store, [name], author=AUTHOR),
-            lambda: history.tags.create_tag(store, tag, revision, author=AUTHOR, force=force),
-            lambda: history.tags.create_tag(
-                store, tag, revision, author=AUTHOR, message="of it", force=force
-            ),
-            lambda: history.tags.delete_tags(store, [tag], author=AUTHOR),
+            lambda: branches.rename(name, new, force=force),
+            lambda: branches.delete(name),
+            lambda: tags.create(tag, revision, force=force),
+            lambda: tags.create(tag, revision, message="of it", force=force),
+            lambda: tags.delete(tag),
         ]
         self.ground.command(commands[kind], *NAMED)
         self.there_and_back(data)
@@ -106,7 +104,7 @@ class Moving(Lines):
     def reset_hard(self, data: st.DataObject) -> None:
         revision = self.revision(data)
         self.ground.command(
-            lambda: history.reset.reset_hard(self.ground.store, revision, author=AUTHOR),
+            lambda: history.reset.reset_hard(Writer(self.ground.store, author=AUTHOR), revision),
             *(errors.NotFoundError, errors.UnbornBranchError),
         )
         self.there_and_back(data)
@@ -118,11 +116,13 @@ class Moving(Lines):
         steps = min(steps, len(self.ground.line(self.ground.tip())) - 1)
         if steps < 0:
             return
-        self.ground.command(lambda: history.reset.reset_soft(store, f"HEAD~{steps}", author=AUTHOR))
+        self.ground.command(
+            lambda: history.reset.reset_soft(Writer(store, author=AUTHOR), f"HEAD~{steps}")
+        )
         self.there_and_back(data)
         if again:
             found = self.ground.command(
-                lambda: history.reset.commit_staged(store, author=AUTHOR), errors.StateError
+                lambda: history.reset.commit_staged(Writer(store, author=AUTHOR)), errors.StateError
             )
             if not isinstance(found, Refused) and len(found.staged.commits) == steps:
                 assert shown(self.ground.now()) == shown(before)

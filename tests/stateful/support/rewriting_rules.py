@@ -20,6 +20,7 @@ from trace_store.merge.result import Rewrite
 from trace_store.merge.todo import DROP, EDIT, FIXUP, PICK, REWORD, SQUASH, SQUASHING, Step
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
+from trace_store.writer import Writer
 
 ACTIONS = (PICK, PICK, PICK, SQUASH, FIXUP, REWORD, EDIT, DROP)
 
@@ -52,8 +53,7 @@ class Rewriting(Lines):
 
         found = self.stopping(
             lambda: rebase(
-                *(ground.store, upstream),
-                author=AUTHOR,
+                *(Writer(ground.store, author=AUTHOR), upstream),
                 onto=onto,
                 plan=plan,
                 drop_pinned=drop_pinned == 0,
@@ -108,6 +108,8 @@ class Rewriting(Lines):
             address = entry.address
             if address not in base:
                 assert address in new, "lost a message, or gave it another address"
+            elif address not in start:
+                continue  # its commit stays out, too: `--onto` leads elsewhere
             if address not in start or (address in base and _is_same(base, start, address)):
                 assert new.entry(address).parts == entry.parts, "lost a wording"
                 if entry.priority == ops.PINNED and not entry.hidden:
@@ -136,7 +138,8 @@ class Rewriting(Lines):
             wanted = [f"HEAD..{other}"] if data.draw(st.booleans()) else [self._range(data)]
         else:
             at = self.revision(data, steps=1)
-            tip = ground.store.refs.read(f"refs/heads/{at.partition('~')[0]}") or before
+            branch = at.partition("~")[0]
+            tip = before if branch == "HEAD" else ground.store.refs.read(f"refs/heads/{branch}")
             seen = [e.address for e in ground.fold(tip).visible() if not e.is_ghost]
             at = str(tip)
             if not seen:
@@ -146,7 +149,7 @@ class Rewriting(Lines):
         def pick() -> Rewrite:
             resolver = self.resolver(data)
             return cherry_pick(
-                ground.store, wanted, author=AUTHOR, at=at, favour=favour, resolver=resolver
+                Writer(ground.store, author=AUTHOR), wanted, at=at, favour=favour, resolver=resolver
             )
 
         refusals = (errors.DetachedHeadError, errors.InvalidInputError, errors.UnbornBranchError)

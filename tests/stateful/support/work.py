@@ -12,11 +12,12 @@ import hypothesis.strategies as st
 from tests.stateful.support.ground import AUTHOR, Ground
 from trace_store import Message, ToolCall, ToolResult
 from trace_store.context.fold import Entry
-from trace_store.history.commit import new_draft, write
+from trace_store.history.commit import write
 from trace_store.history.draft import Draft
 from trace_store.objects import operations as ops
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import Part, Text
+from trace_store.writer import Writer
 
 Change = Callable[[Ground, st.DataObject, Draft], None]
 LABELS = ("decision", "todo")
@@ -27,10 +28,10 @@ TOOLS = ("read", "grep", "edit")
 def work(ground: Ground, data: st.DataObject, kind: str, *, second: bool = False) -> None:
     """Make one commit of a kind of change on HEAD's branch; none where there is nothing to change."""
     store = ground.stores[second]
-    draft = new_draft(store)
+    draft = Draft(Writer(store, author=AUTHOR))
     KINDS[kind](ground, data, draft)
     if draft.operations:
-        ground.command(lambda: write(store, draft, author=AUTHOR))
+        ground.command(lambda: write(draft))
 
 
 def _say(ground: Ground, data: st.DataObject, draft: Draft) -> None:

@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import ANY, RefEdit, Transaction
-from trace_store.files import Disk
+from trace_store.disk.files import Disk
 from trace_store.maintenance.fsck import fsck
 from trace_store.maintenance.fsck_objects import ERROR, Finding
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit
-from trace_store.oid import ObjectId, hash_object
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
 
 MAIN = "refs/heads/main"
 OTHER = "refs/heads/other"

@@ -1,6 +1,6 @@
 """Token counting for models. Most counts are cached, so the modules here are loaded late."""
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

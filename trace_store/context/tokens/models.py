@@ -1,4 +1,4 @@
-"""Token counting of models: an encoding, a factor, and how reliable the result is.
+"""Token counting of models: an encoding, a factor, and how reliable the result is, also beside a provider's report.
 
 A model's tokens are `count in the encoding × factor`. Sources of the table:
 
@@ -28,11 +28,20 @@ Contexts with cached counts need only this module; tokenizers are loaded late.
 from __future__ import annotations
 
 from trace_store import errors
+from trace_store.base.frozen import value
 from trace_store.context.tokens.tokenizer import DEFAULT_ENCODING, ENCODINGS, HEURISTIC_ENCODING
-from trace_store.frozen import value
+from trace_store.providers.media_tokens import (
+    CLAUDE,
+    CLAUDE_LARGE,
+    GEMINI,
+    GEMINI_3,
+    MediaRule,
+    openai_rule,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trace_store.context.compile_index import Sums
     from trace_store.context.tokens.tokenizer import Tokenizer
 
 
@@ -74,14 +83,19 @@ def describe(model: str = "") -> TokenCounting:
         raise errors.InvalidInputError(f"a model must be a string, not {type(model).__name__}")
     name = model.strip().lower().rpartition("/")[2]
     if "claude" in name:
-        return estimate(DEFAULT_ENCODING, _claude_factor(name))
+        factor = _claude_factor(name)
+        media = CLAUDE if factor == CLAUDE_FACTOR else CLAUDE_LARGE
+        return estimate(DEFAULT_ENCODING, factor, media)
     encoding = _EXACT_NAMES.get(name)
     for start, candidate in _EXACT_BEGINNINGS:
         if encoding is None and name.startswith(start):
             encoding = candidate
     if encoding is not None:
-        return TokenCounting(encoding, 1.0, f"exact:{encoding}")
-    return estimate(DEFAULT_ENCODING, 1.0)
+        return TokenCounting(encoding, 1.0, f"exact:{encoding}", openai_rule(name))
+    if name.startswith("gemini-"):
+        media = GEMINI_3 if name >= "gemini-3" else GEMINI
+        return estimate(DEFAULT_ENCODING, 1.0, media)
+    return estimate(DEFAULT_ENCODING, 1.0, openai_rule(name) if name.startswith("gpt-") else CLAUDE)
 
 
 def _claude_factor(name: str) -> float:
@@ -108,6 +122,8 @@ def nearest_model(model: str) -> str | None:
     return next(iter(get_close_matches(name, dict.fromkeys(known), 1, 0.5)), "")
 
 
+DEFAULT_MEDIA = CLAUDE.name
+"""The rule for media of models without one."""
 REPLY_TOKENS = 3
 """The start of the reply, once a request; other framing is in `overhead`."""
 
@@ -120,20 +136,29 @@ class TokenCounting:
         encoding: the encoding.
         factor: the factor for counts; 1.0 if the encoding is the model's own.
         source: the label of the result, as listed in this module's docstring.
+        media: how media are counted.
     """
 
     encoding: str
     factor: float
     source: str
+    media: MediaRule = CLAUDE
 
     @property
     def exact(self) -> bool:
         """Whether counts of text are the model's own."""
         return self.source.startswith("exact:")
 
-    def scale(self, count: int) -> int:
-        """Return the model's tokens for a count in the encoding. Scale sums, not the parts of a sum."""
-        return round(count * self.factor)
+    def scale(self, count: int, media: int = 0) -> int:
+        """Return the model's tokens for a count in the encoding, `media` of it in the model's own tokens.
+
+        Scale sums, not the parts of a sum.
+        """
+        return round((count - media) * self.factor) + media
+
+    def counts_like(self, other: TokenCounting) -> bool:
+        """Return True if text has the same tokens."""
+        return (self.encoding, self.factor) == (other.encoding, other.factor)
 
     def under(self, tokenizer: Tokenizer) -> TokenCounting:
         """Return the counting of the same model with another tokenizer.
@@ -143,11 +168,57 @@ class TokenCounting:
         if tokenizer.encoding == self.encoding:
             return self
         if tokenizer.encoding in ENCODINGS or tokenizer.encoding == HEURISTIC_ENCODING:
-            return estimate(tokenizer.encoding, self.factor)
-        return TokenCounting(tokenizer.encoding, 1.0, f"custom:{tokenizer.encoding}")
+            return estimate(tokenizer.encoding, self.factor, self.media)
+        return TokenCounting(tokenizer.encoding, 1.0, f"custom:{tokenizer.encoding}", self.media)
 
 
-def estimate(encoding: str, factor: float) -> TokenCounting:
+def estimate(encoding: str, factor: float, media: MediaRule = CLAUDE) -> TokenCounting:
     """Return the counting of a model with another model's encoding."""
     suffix = "" if factor == 1 else f"*{factor:g}"
-    return TokenCounting(encoding, factor, f"estimate:{encoding}{suffix}")
+    return TokenCounting(encoding, factor, f"estimate:{encoding}{suffix}", media)
+
+
+@value
+class MeasuredReport:
+    """A provider's report, and the estimate for the same context.
+
+    Attributes:
+        commit: the commit that recorded it.
+        token_count: reported tokens, input and output.
+        name: the model that answered, or else the provider.
+        sums: the tokens of the messages and tools there, not scaled: all, of text, and of media.
+    """
+
+    commit: bytes
+    token_count: int
+    name: str
+    sums: Sums
+
+    def is_credible(self, counting: TokenCounting) -> bool:
+        """Return True if it can be about that context.
+
+        It is not if it has fewer tokens than the text, where these are exact, or than half of an estimate: some servers
+        report only what was not cached, or nothing.
+        """
+        if counting.exact:
+            return self.token_count >= self.sums[1]
+        return 2 * self.token_count >= request_tokens(counting, self.sums)
+
+    def adjusted(self, counting: TokenCounting, sums: Sums) -> int:
+        """Return the tokens of a context that followed, by its sums.
+
+        The change of the estimate is added, in the provider's proportion.
+        """
+        then, now = request_tokens(counting, self.sums), request_tokens(counting, sums)
+        return max(0, self.token_count + round((now - then) * self.proportion(counting)))
+
+    def proportion(self, counting: TokenCounting) -> float:
+        """Return the provider's count for a token of the estimate, at most 1: the rest is not in messages."""
+        then = request_tokens(counting, self.sums)
+        return min(1.0, self.token_count / then) if then else 1.0
+
+
+def request_tokens(counting: TokenCounting, sums: Sums) -> int:
+    """Return the tokens of a request with these messages and tools."""
+    total, _, media = sums
+    return counting.scale(total + REPLY_TOKENS, media) if total else 0

@@ -1,16 +1,16 @@
 """Token counts of messages, including framing.
 
 Text is counted. Framing follows OpenAI's published rule for chat messages. What only the provider can count is
-estimated and reported separately. All numbers are tokens of the tokenizer's encoding, so a model's factor (see
-`models`) applies to the sum.
+estimated and reported separately. All numbers but those of media are tokens of the tokenizer's encoding, so a model's
+factor (see `models`) applies to their sum.
 
     message        3, and 1 for its role; with a name 1 and the name          (OpenAI cookbook)
     tool call      12 plus name and arguments: in recorded usage of 1,546 calls of gpt-5 models the excess
                    over the text was 3 to 33 per item
     tool result    4, as a message of its own; a message of results alone costs nothing itself
     whole request  3, for the start of the reply                              (OpenAI cookbook)
-    image          by its pixels, a document by its pages, a recording by its length: see `media_facts`; 1,500
-                   for an image given only by its address
+    media          an image by its pixels, a document by its pages, a recording by its length, by the rule of the
+                   model's provider: see `providers.media_tokens`
     reasoning      its text; with only a signature, an estimate from its length, since a signature contains
                    the encrypted text as base64
     opaque         its bytes as text, base64 in it by its content; an estimate
@@ -23,9 +23,10 @@ import struct
 import zlib
 
 from trace_store import errors
+from trace_store.base.frozen import value
+from trace_store.base.oid import digest, hash_object
 from trace_store.context.tokens.tokenizer import Tokenizer, estimate_from_bytes
-from trace_store.files import APPEND, CREATE, Disk, read_file, replace_file
-from trace_store.frozen import value
+from trace_store.disk.files import APPEND, CREATE, Disk, read_file, replace_file
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.content import bytes_of, read_content
 from trace_store.objects.message import Message, purged_part
@@ -39,13 +40,14 @@ from trace_store.objects.parts import (
     ToolCall,
     ToolResult,
 )
-from trace_store.oid import digest, hash_object
-from trace_store.providers.media_facts import image_tokens, without_base64
+from trace_store.providers.media_tokens import CLAUDE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, TypeAlias
+
+    from trace_store.providers.media_tokens import MediaRule
 
     Read: TypeAlias = Callable[[bytes], bytes]
 
@@ -203,7 +205,6 @@ MESSAGE_TOKENS = 4
 NAME_TOKENS = 1
 CALL_TOKENS = 12
 RESULT_TOKENS = 4
-IMAGE_TOKENS = 1500
 _COUNTED_AS_TEXT = (Text.type, Data.type, ToolCall.type, Reasoning.type)
 
 
@@ -214,31 +215,38 @@ class MessageTokens:
     Attributes:
         text: counted text; exact if the tokenizer is the model's own.
         framing: framing, by rule.
-        guessed: estimates for images, signatures and opaque parts.
+        guessed: estimates for signatures and opaque parts.
+        media: images, documents and recordings, in tokens of the model.
     """
 
     text: int = 0
     framing: int = 0
     guessed: int = 0
+    media: int = 0
 
     @property
     def total(self) -> int:
         """The sum."""
-        return self.text + self.framing + self.guessed
+        return self.text + self.framing + self.guessed + self.media
 
     def __add__(self, other: MessageTokens) -> MessageTokens:
         return MessageTokens(
-            self.text + other.text, self.framing + other.framing, self.guessed + other.guessed
+            self.text + other.text,
+            self.framing + other.framing,
+            self.guessed + other.guessed,
+            self.media + other.media,
         )
 
 
-def count_message(tokenizer: Tokenizer, message: Message) -> MessageTokens:
+def count_message(
+    tokenizer: Tokenizer, message: Message, media: MediaRule = CLAUDE
+) -> MessageTokens:
     """Return the tokens of a message with its content."""
     tokens = _count_framing(
         tokenizer, message.name, [isinstance(part, ToolResult) for part in message.parts]
     )
     for part in message.parts:
-        tokens += _count_part(tokenizer, part)
+        tokens += _count_part(tokenizer, part, media)
     return tokens
 
 
@@ -248,6 +256,7 @@ def count_stored_message(
     read: Read,
     memo: TokenMemo,
     purged: frozenset[bytes] = frozenset(),
+    media: MediaRule = CLAUDE,
 ) -> MessageTokens:
     """Return the tokens of a stored message, which equal those of the loaded one.
 
@@ -259,12 +268,13 @@ def count_stored_message(
         read: returns an object's bytes by id.
         memo: cached counts by content id.
         purged: ids of purged content, whose placeholder is counted.
+        media: the rule for media.
 
     Raises:
         ObjectNotFoundError: content is missing.
         CorruptObjectError: content is damaged.
     """
-    counter = _StoredCounter(tokenizer, read, memo, purged)
+    counter = _StoredCounter(tokenizer, read, memo, purged, media)
     parts = stored["parts"]
     tokens = _count_framing(
         tokenizer, stored.get("name", ""), [part["type"] == ToolResult.type for part in parts]
@@ -289,7 +299,7 @@ def _count_framing(tokenizer: Tokenizer, name: str, is_result: list[bool]) -> Me
     return MessageTokens(framing=named + (0 if results_alone else MESSAGE_TOKENS))
 
 
-def _count_part(tokenizer: Tokenizer, part: Part) -> MessageTokens:
+def _count_part(tokenizer: Tokenizer, part: Part, media: MediaRule) -> MessageTokens:
     if isinstance(part, Text):
         return MessageTokens(text=tokenizer.count(part.text))
     if isinstance(part, ToolCall):
@@ -298,22 +308,18 @@ def _count_part(tokenizer: Tokenizer, part: Part) -> MessageTokens:
     if isinstance(part, ToolResult):
         tokens = MessageTokens(framing=RESULT_TOKENS)
         for inner in part.content:
-            tokens += _count_part(tokenizer, inner)
+            tokens += _count_part(tokenizer, inner, media)
         return tokens
     if isinstance(part, Reasoning):
         text = tokenizer.count(part.text)
         signature = (part.signature or "").encode("utf-8", "surrogatepass")
         return MessageTokens(text=text, guessed=0 if text else _estimate_signature(len(signature)))
     if isinstance(part, Image):
-        return MessageTokens(guessed=image_tokens(part.data) if part.data else IMAGE_TOKENS)
+        return MessageTokens(media=media.image_tokens(part.data))
     if isinstance(part, Opaque):
-        return MessageTokens(guessed=_count_opaque(tokenizer, part.data))
+        rest, by_rule = media.without_base64(content_text(part.data))
+        return MessageTokens(guessed=tokenizer.count(rest), media=by_rule)
     return MessageTokens()
-
-
-def _count_opaque(tokenizer: Tokenizer, data: bytes) -> int:
-    text, tokens = without_base64(content_text(data))
-    return tokenizer.count(text) + tokens
 
 
 def _estimate_signature(size: int) -> int:
@@ -324,22 +330,28 @@ def _estimate_signature(size: int) -> int:
 class _StoredCounter:
     """Counts stored parts, using the cache."""
 
-    __slots__ = ("_memo", "_purged", "_read", "_tokenizer")
+    __slots__ = ("_media", "_memo", "_purged", "_read", "_tokenizer")
 
     def __init__(
-        self, tokenizer: Tokenizer, read: Read, memo: TokenMemo, purged: frozenset[bytes]
+        self,
+        tokenizer: Tokenizer,
+        read: Read,
+        memo: TokenMemo,
+        purged: frozenset[bytes],
+        media: MediaRule,
     ) -> None:
         self._tokenizer = tokenizer
         self._read = read
         self._memo = memo
         self._purged = purged
+        self._media = media
 
     def count_part(self, part: Mapping[str, Any]) -> MessageTokens:
         type_ = part["type"]
         if self._purged and not self._purged.isdisjoint((part.get("blob"), part.get("url"))):
             return self._count_purged(part)
         if type_ == Image.type:
-            return MessageTokens(guessed=self._count_image(part))
+            return self._count_image(part)
         if type_ == ToolResult.type:
             tokens = MessageTokens(framing=RESULT_TOKENS)
             for inner in part["parts"]:
@@ -347,7 +359,7 @@ class _StoredCounter:
             return tokens
         if type_ not in _COUNTED_AS_TEXT:
             # Opaque parts, and parts of later versions: only their bytes are known.
-            return MessageTokens(guessed=self._count_bytes(part["blob"]) if "blob" in part else 0)
+            return self._count_opaque(part["blob"]) if "blob" in part else MessageTokens()
         text = self._count_content(part["blob"]) if "blob" in part else 0
         if type_ in (Text.type, Data.type):
             return MessageTokens(text=text)
@@ -358,17 +370,31 @@ class _StoredCounter:
         signature = read_content(part["signature"], self._read)
         return MessageTokens(guessed=_estimate_signature(len(signature)))
 
-    def _count_image(self, part: Mapping[str, Any]) -> int:
+    def _count_image(self, part: Mapping[str, Any]) -> MessageTokens:
         if "blob" not in part:
-            return IMAGE_TOKENS
-        return self._cached_count(b"image", part["blob"], image_tokens)
+            return MessageTokens(media=self._media.image_tokens())
+        kind = self._kind("image")
+        return MessageTokens(media=self._cached_count(kind, part["blob"], self._media.image_tokens))
 
-    def _count_bytes(self, oid: bytes) -> int:
-        return self._cached_count(b"opaque", oid, lambda data: _count_opaque(self._tokenizer, data))
+    def _kind(self, what: str) -> str:
+        """Return the name of a cached count; that of Claude's rule, which most models share, has no rule."""
+        rule = self._media.name
+        return what if rule == CLAUDE.name else f"{what} {rule}"
 
-    def _cached_count(self, kind: bytes, oid: bytes, count_data: Callable[[bytes], int]) -> int:
+    def _count_opaque(self, oid: bytes) -> MessageTokens:
+        split = self._media.without_base64
+        return MessageTokens(
+            guessed=self._cached_count(
+                "opaque", oid, lambda data: self._tokenizer.count(split(content_text(data))[0])
+            ),
+            media=self._cached_count(
+                self._kind("opaque media"), oid, lambda data: split(content_text(data))[1]
+            ),
+        )
+
+    def _cached_count(self, kind: str, oid: bytes, count_data: Callable[[bytes], int]) -> int:
         """Return a count for content that is not text; its cache key differs from that of the same content as text."""
-        key = digest(kind + oid)
+        key = digest(kind.encode() + oid)
         count = self._memo.get(key)
         if count is None:
             count = count_data(read_content(oid, self._read))
@@ -379,7 +405,7 @@ class _StoredCounter:
         try:
             self._read(part["blob"] if part.get("blob") in self._purged else part["url"])
         except errors.PurgedError as error:
-            return _count_part(self._tokenizer, purged_part(part, error))
+            return _count_part(self._tokenizer, purged_part(part, error), self._media)
         return MessageTokens()
 
     def _count_name(self, name: str) -> int:

@@ -237,17 +237,22 @@ class HeuristicTokenizer:
 
 
 class CallableTokenizer:
-    """A caller's own counting function."""
+    """A caller's own counting function.
+
+    Attributes:
+        cached: whether its counts are kept for other processes, which know the function by its name alone.
+    """
 
     exact = False
 
-    def __init__(self, name: str, function: Callable[[str], int]) -> None:
+    def __init__(self, name: str, function: Callable[[str], int], *, cached: bool = True) -> None:
         """Wrap a function that returns the number of tokens of a text.
 
         Args:
             name: the name for cached counts: lower-case letters, digits, `.`, `_`, `-`, at most 64. Use another name
                 if the function changes.
             function: must accept any text, including lone surrogates.
+            cached: whether the name identifies the function, so that its counts may be kept.
 
         Raises:
             InvalidInputError: the name is not valid, or that of a built-in encoding.
@@ -257,6 +262,7 @@ class CallableTokenizer:
         if not re.fullmatch(_NAME, name) or name in ENCODINGS or name == HEURISTIC_ENCODING:
             raise errors.InvalidInputError(f"not a tokenizer name: {name[:80]!r}", name=name)
         self.encoding = name
+        self.cached = cached
         self._function = function
 
     def __repr__(self) -> str:
@@ -279,7 +285,9 @@ class CallableTokenizer:
 def as_tokenizer(
     tokenizer: Tokenizer | Callable[[str], int] | None,
 ) -> Tokenizer | None:
-    """Return a tokenizer, wrapping a plain function under the name `custom`; None stays None.
+    """Return a tokenizer; None stays None.
+
+    A plain function is named `custom`. Its counts are not kept, since two functions may have that name.
 
     Raises:
         InvalidInputError: the value is neither.
@@ -287,12 +295,17 @@ def as_tokenizer(
     if tokenizer is None or _is_tokenizer(tokenizer):
         return tokenizer
     if callable(tokenizer):
-        return CallableTokenizer("custom", tokenizer)
+        return CallableTokenizer("custom", tokenizer, cached=False)
     raise errors.InvalidInputError(f"not a tokenizer: {type(tokenizer).__name__}")
 
 
 def _is_tokenizer(given: Any) -> TypeGuard[Tokenizer]:
     return all(hasattr(given, name) for name in ("count", "encoding", "exact"))
+
+
+def is_cached(tokenizer: Tokenizer) -> bool:
+    """Return True if the counts of a tokenizer may be kept for other processes, under its name."""
+    return getattr(tokenizer, "cached", True)
 
 
 def get_tokenizer(name: str = DEFAULT_ENCODING) -> Tokenizer:

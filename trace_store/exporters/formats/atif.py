@@ -15,6 +15,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from trace_store.base.frozen import replace
+from trace_store.base.ident import format_time
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.exporters.contract import Exported, ExportSession, file_name
 from trace_store.exporters.lossy import coerce
@@ -32,8 +34,6 @@ from trace_store.exporters.lossy.drafts import (
 )
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.exporters.lossy.read_back import kept_tools
-from trace_store.frozen import replace
-from trace_store.ident import format_time
 from trace_store.importers.convert import storable_name
 from trace_store.importers.formats.atif import COPIED, PROVIDER, content_parts
 from trace_store.importers.json_records import compact

@@ -15,9 +15,11 @@ so a walk along the links from the end visits all of them.
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from trace_store.base.ident import format_time
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.exporters.contract import Exported, ExportSession, Facts, file_name
 from trace_store.exporters.lossy import coerce
@@ -40,7 +42,6 @@ from trace_store.exporters.lossy.drafts import (
     settle_calls,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
-from trace_store.ident import format_time
 from trace_store.importers.formats.claude_code import project_name
 from trace_store.importers.formats.claude_code.records import SYNTHETIC_MODEL, is_harness_text
 from trace_store.importers.json_records import compact
@@ -87,13 +88,12 @@ def write(session: ExportSession) -> Exported:
     data = b"".join(to_bytes(line) + b"\n" for line in lines)
     # Claude Code finds a session to resume by the name of its file.
     name = file_name(session, SUFFIX) if session.thread else facts.session + SUFFIX
-    folder = (
-        f"~/.claude/projects/{project_name(facts.cwd)}"
-        if facts.cwd
-        else "~/.claude/projects/PROJECT"
-    )
-    where = f" in {facts.cwd}" if facts.cwd else ""
-    resume = f"move the file to {folder}/ and run `claude --resume {facts.session}`{where}"
+    # The recorded folder may be on another machine.
+    is_here = bool(facts.cwd) and os.path.isdir(facts.cwd)
+    project = facts.cwd if is_here else session.project or facts.cwd
+    folder = f"~/.claude/projects/{project_name(project) if project else 'PROJECT'}"
+    where = f" in {project}" if project else ""
+    resume = f"copy the file to {folder}/{name} and run `claude --resume {facts.session}`{where}"
     losses = losses_of(session, drafts, facts=facts)
     return Exported(data, losses, name, resume="" if session.thread else resume)
 

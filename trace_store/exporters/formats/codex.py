@@ -15,6 +15,8 @@ import base64
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from trace_store.base.frozen import replace
+from trace_store.base.ident import format_time
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import Exported, ExportSession, Facts
@@ -32,8 +34,6 @@ from trace_store.exporters.lossy.drafts import (
     settle_calls,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
-from trace_store.frozen import replace
-from trace_store.ident import format_time
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.formats.codex import is_scaffolding, messages_of
 from trace_store.objects.message import ROLES
@@ -83,7 +83,7 @@ def write(session: ExportSession) -> Exported:
     time = format_time(drafts[0].time if drafts else 0)[:19].replace(":", "-")
     name = f"rollout-{time}-{facts.session}{SUFFIX}"
     folder = f"~/.codex/sessions/{time[:10].replace('-', '/')}"
-    resume = f"move the file to {folder}/ and run `codex resume {facts.session}`"
+    resume = f"copy the file to {folder}/{name} and run `codex resume {facts.session}`"
     losses = losses_of(session, drafts, facts=facts)
     return Exported(data, losses, name, resume="" if session.thread else resume)
 

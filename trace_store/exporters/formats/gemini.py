@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from trace_store.base.ident import format_time
+from trace_store.base.oid import sha256_hex
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import Exported, ExportSession, Facts
@@ -32,11 +34,9 @@ from trace_store.exporters.lossy.drafts import (
     settle_calls,
 )
 from trace_store.exporters.lossy.loss_count import losses_of
-from trace_store.ident import format_time
 from trace_store.importers.formats.gemini import parse_content
 from trace_store.importers.json_records import compact
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import sha256_hex
 from trace_store.providers.gemini import (
     MEDIA,
     MODEL_ONLY,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trace_store.base.frozen import field, value
 from trace_store.exporters.contract import Exported, ExportSession
 from trace_store.exporters.lossy.read_back import SUFFIX, write_request
-from trace_store.frozen import field, value
 
 MAXIMUM_TOKENS = 8192
 """Maximum length of the answer, which Anthropic requires; change it as you need."""

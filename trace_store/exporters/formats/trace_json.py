@@ -5,11 +5,11 @@ Messages have the form of `providers/lossless.py` and two more keys: `timestamp`
 
 from __future__ import annotations
 
+from trace_store.base.ident import format_time
 from trace_store.exporters.contract import Exported, ExportSession, file_name
 from trace_store.exporters.lossy import coerce
 from trace_store.exporters.lossy.drafts import ASSISTANT, drafts_of
 from trace_store.exporters.lossy.loss_count import losses_of
-from trace_store.ident import format_time
 from trace_store.providers.rendering import render
 from trace_store.providers.wire import to_bytes
 

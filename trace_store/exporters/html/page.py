@@ -16,7 +16,11 @@ import pkgutil
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from trace_store.base.frozen import value
+from trace_store.base.ident import format_time
+from trace_store.base.oid import ObjectId, sha256_base64
 from trace_store.context.compiled import CompiledMessage
+from trace_store.context.wording import excerpt
 from trace_store.errors import StorageError
 from trace_store.exporters.contract import Exported, ExportSession, Losses, SessionTurn
 from trace_store.exporters.html.markup import Markup, concat, element, plain, preformatted, prose
@@ -25,7 +29,6 @@ from trace_store.exporters.overview import (
     MessageNumbers,
     count_noun,
     credited_authors,
-    excerpt,
     format_moment,
     is_prompt,
     line_count,
@@ -39,8 +42,6 @@ from trace_store.exporters.overview import (
     tool_calls,
     usage_note,
 )
-from trace_store.frozen import value
-from trace_store.ident import format_time
 from trace_store.objects.address import Address
 from trace_store.objects.parts import (
     Data,
@@ -52,7 +53,6 @@ from trace_store.objects.parts import (
     ToolCall,
     ToolResult,
 )
-from trace_store.oid import ObjectId, sha256_base64
 from trace_store.providers.media import IMAGE_TYPES, split_image
 
 STYLE = "style.css"

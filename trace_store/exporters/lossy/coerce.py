@@ -13,11 +13,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from trace_store.base.oid import digest
 from trace_store.exporters.contract import ExportSession, Facts, SessionTurn
 from trace_store.exporters.lossy.drafts import DraftMessage, Fit, apart, fit_parts, with_roles
 from trace_store.importers.convert import MAXIMUM_TIME, storable_name
 from trace_store.objects.parts import Image, Opaque, Part, Text, ToolCall
-from trace_store.oid import digest
 from trace_store.providers.media import base64_image, web_url
 from trace_store.providers.tools import call_input
 from trace_store.providers.wire import INNER_DEPTH, parse_object, replace_surrogates, to_bytes

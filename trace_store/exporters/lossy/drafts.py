@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from trace_store.base.frozen import field, mutable, replace, value
 from trace_store.context.usage import Usage
 from trace_store.exporters.contract import ExportSession, SessionTurn
-from trace_store.frozen import field, mutable, replace, value
 from trace_store.objects.message import default_kind
 from trace_store.objects.operations import NORMAL
 from trace_store.objects.parts import Part, Reasoning, ToolCall, ToolResult

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from trace_store.base.frozen import fields
 from trace_store.context.usage import Usage
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import ExportSession, Facts, Loss, Losses, SessionTurn
 from trace_store.exporters.lossy.coerce import whole
 from trace_store.exporters.lossy.drafts import ASSISTANT, DraftMessage, DraftPart
-from trace_store.frozen import fields
 from trace_store.objects.operations import NORMAL
 from trace_store.objects.parts import (
     Data,
@@ -117,6 +117,7 @@ def _count_message(
     for what, is_missing in missing.items():
         if is_missing:
             losses.add(what)
+    losses.add("usage-report", "of the context before it was changed", int(turn.has_stale_usage))
     losses.add("label", count=len(message.labels - draft.labels))
 
 

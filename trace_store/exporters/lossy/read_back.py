@@ -89,7 +89,12 @@ class _Origins:
     def __init__(self, messages: Sequence[CompiledMessage]) -> None:
         self._messages = messages
         self._result_of, _ = pair(messages)
-        self._calls = deque(sorted(self._result_of))
+        self._calls = deque(
+            (at, index)
+            for at, message in enumerate(messages)
+            for index, part in enumerate(message.parts)
+            if message.role == ASSISTANT and isinstance(part, ToolCall)
+        )
         self._called: dict[str, Place] = {}
         self._places: dict[Hashable, deque[Place]] = defaultdict(deque)
         self._found: set[Place] = set()
@@ -137,7 +142,9 @@ class _Origins:
         call = self._called.get(result.call_id)
         if call is None:
             return None
-        place = self._result_of[call]
+        place = self._result_of.get(call)
+        if place is None:
+            return None  # the note that no result was recorded
         original = self._part(place)
         inner = (
             tuple(_read_back_content(original, result)) if isinstance(original, ToolResult) else ()

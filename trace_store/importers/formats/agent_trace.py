@@ -10,12 +10,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from trace_store.environment import Environment
-from trace_store.files import Disk
+from trace_store.base.environment import Environment
+from trace_store.disk.files import Disk
 from trace_store.history.summary import EVENT_KEY
 from trace_store.importers.contract import Skip
 from trace_store.importers.convert import storable_name, time_of
-from trace_store.importers.formats.trail import FOLDERS, mentions
 from trace_store.importers.input_files import InputLine, files_in
 from trace_store.importers.json_records import ROOT, read_document, records_of
 from trace_store.importers.sniff import file_shape
@@ -26,6 +25,10 @@ from trace_store.transcripts.sources import Record
 NAME = "agent-trace"
 SUFFIXES = (".trace.json", ".jsonl")
 FOLDER = ".agent-trace"
+TRAIL_FOLDERS = (".trajectories", os.path.join(".agentworkforce", "trajectories"))
+"""Where the program trail writes a record beside each trajectory."""
+MAXIMUM_LINKS = 10_000
+LONGEST_MENTION_BYTES = 4096
 ATTRIBUTION = "attribution"
 
 
@@ -60,7 +63,7 @@ class AgentTraceReader(TurnReader):
             time=time_of(data.get("timestamp")),
             author=storable_name(tool.get("name")),
             meta={EVENT_KEY: ATTRIBUTION, **_totals(files)},
-            links=mentions(_links_of(data, files)),
+            links=_storable(_links_of(data, files)),
         )
 
     def label(self, record: Record) -> str:
@@ -78,6 +81,21 @@ def _links_of(data: Mapping[str, Any], files: list[dict[str, Any]]) -> Iterator[
                 yield "code-commit", part.get("revision")
     for file in files:
         yield "file", file.get("path")
+
+
+def _storable(links: Iterable[tuple[str, Any]]) -> tuple[tuple[str, str], ...]:
+    """Return storable links without duplicates, up to the limit of a commit."""
+    kept = ((relation, each) for relation, each in links if _is_mention(each))
+    return tuple(dict.fromkeys(kept))[:MAXIMUM_LINKS]
+
+
+def _is_mention(value: Any) -> bool:
+    if not isinstance(value, str) or not value:
+        return False
+    try:
+        return len(value.encode()) <= LONGEST_MENTION_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 def _totals(files: list[dict[str, Any]]) -> dict[str, Any]:
@@ -120,7 +138,7 @@ def recognises(head: bytes) -> bool:
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
     """Return the records in a project's own folder and in trail's."""
     paths = files_in(os.path.join(project_dir, FOLDER), disk, SUFFIXES)
-    for name in FOLDERS:
+    for name in TRAIL_FOLDERS:
         paths += files_in(os.path.join(project_dir, name), disk, SUFFIXES[:1])
     return paths
 

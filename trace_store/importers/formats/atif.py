@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from trace_store.frozen import field, mutable
+from trace_store.base.frozen import field, mutable
+from trace_store.base.oid import digest
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage, Skip
 from trace_store.importers.convert import (
     MAXIMUM_PARTS,
@@ -41,7 +42,6 @@ from trace_store.importers.sniff import OBJECT, file_shape
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Switch, Turn, TurnReader
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import digest
 from trace_store.transcripts.sources import Record
 
 NAME = "atif"

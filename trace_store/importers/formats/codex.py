@@ -22,9 +22,10 @@ import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.base.oid import digest
+from trace_store.disk.files import Disk
 from trace_store.errors import InvalidInputError
-from trace_store.files import Disk
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage
 from trace_store.importers.convert import (
     opaque,
@@ -39,7 +40,6 @@ from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Compaction, DocumentReader, Event, Rewind, Turn, UsageReport
 from trace_store.objects.message import ROLES, Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import digest
 from trace_store.providers.chat import TEXT_BLOCKS
 from trace_store.providers.openai_responses import FRAMES, message_of_item, place_responses
 from trace_store.transcripts.sources import Record

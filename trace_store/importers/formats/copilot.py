@@ -10,8 +10,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from trace_store.environment import Environment
-from trace_store.files import Disk
+from trace_store.base.environment import Environment
+from trace_store.base.oid import digest
+from trace_store.disk.files import Disk
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.convert import (
     image_from_url,
@@ -35,7 +36,6 @@ from trace_store.importers.turns import (
     TurnReader,
 )
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import digest
 from trace_store.transcripts.sources import Record
 
 NAME = "copilot"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from trace_store.environment import Environment
-from trace_store.files import Disk
+from trace_store.base.environment import Environment
+from trace_store.disk.files import Disk
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.convert import storable_name, time_of
 from trace_store.importers.formats.claude_code import project_name

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from trace_store.base.oid import digest
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.convert import opaque, storable_name, time_of
 from trace_store.importers.json_records import compact
@@ -16,7 +17,6 @@ from trace_store.importers.sniff import first_records
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Event, Turn, TurnReader
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
-from trace_store.oid import digest
 from trace_store.transcripts.sources import Record
 
 NAME = "entire"

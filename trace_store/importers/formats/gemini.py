@@ -20,10 +20,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.base.frozen import field, value
+from trace_store.base.oid import digest, hash_object, sha256_hex
+from trace_store.disk.files import Disk, read_file
 from trace_store.errors import InvalidInputError, StorageError
-from trace_store.files import Disk, read_file
-from trace_store.frozen import field, value
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage
 from trace_store.importers.convert import opaque, storable_name, time_of, usage_counts
 from trace_store.importers.input_files import files_in
@@ -43,7 +44,6 @@ from trace_store.objects.codec import encode
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import store_parts
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
-from trace_store.oid import digest, hash_object, sha256_hex
 from trace_store.providers.gemini import GeminiCalls, gemini_parts
 from trace_store.transcripts.sources import Record
 

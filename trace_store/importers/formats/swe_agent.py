@@ -16,8 +16,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from trace_store.environment import Environment
-from trace_store.files import Disk
+from trace_store.base.environment import Environment
+from trace_store.disk.files import Disk
 from trace_store.importers.contract import PlannedMessage, Skip
 from trace_store.importers.convert import (
     chat_message,

@@ -1,6 +1,6 @@
 """Model-assisted merges: the request, the answer, and a review of meaning."""
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,21 +10,18 @@ and were shown in full may be replaced, but not pinned ones, instructions, or a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import re2
 
 from trace_store import errors
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 from trace_store.llm.contract import object_in
 from trace_store.merge.conflicts import TEXT, Resolution
+from trace_store.merge.llm_assist.request import ModelRequest
+from trace_store.objects.address import Address
 from trace_store.providers.wire import has_surrogates
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from trace_store.merge.llm_assist.request import ModelRequest
-    from trace_store.objects.address import Address
 
 ROLES = ("assistant", "user")
 MAXIMUM_TEXT = 200_000

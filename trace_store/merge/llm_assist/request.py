@@ -7,26 +7,20 @@ instruction. A long text is cut in the middle, and then may not be replaced.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from trace_store import errors
-from trace_store.context.fold import Entry
-from trace_store.frozen import value
+from trace_store.base.frozen import value
+from trace_store.context.fold import Entry, Fold
+from trace_store.merge.conflicts import Conflict
 from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.message import load_parts
-from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
+from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
-
-    from trace_store.context.fold import Fold
-    from trace_store.merge.conflicts import Conflict
-    from trace_store.objects.address import Address
-    from trace_store.objects.parts import Part
-
-    Read = Callable[[bytes], bytes]
+Read = Callable[[bytes], bytes]
 
 
 MAXIMUM_TEXT = 20_000

@@ -7,24 +7,19 @@ instruction. An answer that names messages which were not shown is retried once 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from trace_store import errors
-from trace_store.frozen import value
-from trace_store.llm.contract import Dialogue, object_in
+from trace_store.base.frozen import value
+from trace_store.context.fold import Entry
+from trace_store.llm.contract import Dialogue, Model, object_in
 from trace_store.merge.llm_assist.answer import unusable_error
 from trace_store.merge.llm_assist.request import MAXIMUM_QUESTION, SHORT_TEXT, cut, names, said_by
 from trace_store.merge.meaning_warnings import JUDGED, MeaningWarning
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from trace_store.context.fold import Entry
-    from trace_store.llm.contract import Model
-    from trace_store.objects.address import Address
-    from trace_store.objects.commit import Operation
-    from trace_store.store.handle import Store
+from trace_store.objects.address import Address
+from trace_store.objects.commit import Operation
+from trace_store.store.store import Store
 
 ANSWER_TOKENS = 4096
 SHARED_MESSAGES = 6

@@ -7,37 +7,31 @@ sources.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
 from trace_store import errors
-from trace_store.context import tokens
+from trace_store.base.frozen import replace, value
+from trace_store.base.oid import ObjectId
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.fold import Fold
 from trace_store.context.tokens.overhead import count_message
-from trace_store.frozen import replace, value
-from trace_store.llm.contract import Dialogue
-from trace_store.merge.llm_assist.answer import parse_answer
-from trace_store.merge.llm_assist.request import SYSTEM, build_request
-from trace_store.merge.result import MergeAdvice
+from trace_store.llm.contract import Dialogue, Model
+from trace_store.merge.conflicts import Conflict
+from trace_store.merge.llm_assist.answer import ModelAnswer, parse_answer
+from trace_store.merge.llm_assist.request import SYSTEM, ModelRequest, build_request
+from trace_store.merge.result import MergeAdvice, MergeRequest
 from trace_store.objects import address
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit
+from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import ObjectCollector, bytes_of
 from trace_store.objects.message import Message, load_message, store_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, TypeAlias
-
-    from trace_store.context.fold import Fold
-    from trace_store.llm.contract import Model
     from trace_store.merge.changes import Put
-    from trace_store.merge.conflicts import Conflict
-    from trace_store.merge.llm_assist.answer import ModelAnswer
-    from trace_store.merge.llm_assist.request import ModelRequest
-    from trace_store.merge.result import MergeRequest
-    from trace_store.objects.commit import Operation
-    from trace_store.oid import ObjectId
-    from trace_store.store.handle import Store
 
-    Review: TypeAlias = Callable[["MergeProposal"], bool]
+Review: TypeAlias = Callable[["MergeProposal"], bool]
 
 REASON = "merge"
 ANSWER_TOKENS = 8192
@@ -65,15 +59,18 @@ class MergeProposal:
 class Advisor:
     """Asks a model to resolve one merge."""
 
-    def __init__(self, store: Store, model: Model, *, review: Review | None = None) -> None:
+    def __init__(
+        self, contexts: ContextCompiler, model: Model, *, review: Review | None = None
+    ) -> None:
         """Create an advisor.
 
         Args:
-            store: the repository's store.
+            contexts: counts the tokens of merged contexts.
             model: the model.
             review: returns whether to accept a proposal; None accepts every valid one.
         """
-        self._store = store
+        self._contexts = contexts
+        self._store = contexts.store
         self._model = model
         self._review = review
 
@@ -164,7 +161,7 @@ class Advisor:
             found = fresh.get(oid)
             return self._store.objects.read(oid) if found is None else found
 
-        tokenizer = tokens.tokenizer.get_tokenizer(self._store.config.tokenizer)
+        tokenizer = self._contexts.tokenizer()
         return sum(
             count_message(tokenizer, load_message({**e.message, "parts": e.parts}, read)).total
             for e in merged.entries

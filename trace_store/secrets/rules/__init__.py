@@ -10,6 +10,6 @@ from trace_store.secrets.rules.rule import Rule
 
 __all__ = ["RULES", "VERSION", "Rule"]
 
-VERSION = 1
+VERSION = 2
 
 RULES: tuple[Rule, ...] = (*KEYS, *CLOUDS, *CODE, *MODELS, *SERVICES, *GENERAL)

@@ -88,12 +88,19 @@ KEYS = (
 
 
 _VALUE = r"""[^\s"'\\`,;<>(){}\[\]$|]"""
+# A call or an index follows the name of a function or an array, not a value.
+_NO_CALL = r"""(?:[\s"'\\`,;<>){}\]$|]|\z)"""
 _OPENING = r"""\\*["'`]?"""
 _BLANKS = r"(?:\s{0,4}|[ \t]{0,24})"
 _IS = rf"""(?:\\*["'`])?\]?{_BLANKS}(?::=|=>|={{1,3}}|:|>){_BLANKS}(?:[A-Za-z]{{0,2}}\\*["'`])?"""
+_IS_BEFORE = _IS.replace(_BLANKS, r"[ \t]{0,24}")
+"""On the same line: a line end is a blank in a message, but an escape in the file that it is imported from."""
 # Triggers accept more than their rules: all of them are one automaton, which builds its states while it matches.
 # Counting, word boundaries and long lists of names multiply the states.
 _WIDE_IS = r"""\\*["'`]?\]?\s*[:=>][=>\s]*[A-Za-z]{0,2}[\s\\"'`]*"""
+# A text up to its quote or blank, whatever signs it has.
+_DELIMITED = r"""[^\s"'\\`]"""
+_DELIMITER = r"""(?:\\*["'`]|\s|\\+[nrt]|\z)"""
 _BEGIN = r"(?:\b|_|\\[nrt]|-D)"
 _PASSWORD = rf"(?i:passw(?:or)?d|passphrase|passwort|pwd|_pass|-pass|{_BEGIN}(?-i:pass|Pass)|(?-i:[a-z]Pass))"
 _PASSWORD += r"(?:_?[0-9])?"
@@ -145,6 +152,17 @@ _COMMAND = (
 )
 # A command-line option with such a name.
 _OPTION = r"""(?:\A|[^\w-]|\\[nrt])--?(?i:[\w.-]{0,40}(?:token|key|secret|credentials?|key_base))[\s=]{1,4}["']?"""
+_COMMANDS = (
+    *("sshpass", "--", "curl", "wget", "mysql", "mariadb", "docker", "login"),
+    *("-password", "-passwd"),
+)
+_COMMAND_TRIGGER = (
+    r"(?:sshpass\s|--?(?i:[\w.-]*(?:pass|pwd|token|api-key|secret)[\w]*)[\s=]"
+    r"|(?:curl|wget|http)\s[^\n|;]*(?:-u|--user|-a|--auth)"
+    r"|(?:(?:mysql|mariadb)[\w-]*|login)\s[^\n|;]*\n?-p)"
+)
+_PASSWORD_TRIGGER = rf"{_WIDE_PASS}{_WIDE_IS}{_DELIMITED}{{8}}"
+_SECRET_TRIGGER = rf"{_WIDE_KEY}{_WIDE_IS}{_DELIMITED}{{16}}"
 _KEY_NAMES = ("key", "secret", "token", "credential", "auth")
 
 GENERAL = (
@@ -200,12 +218,9 @@ GENERAL = (
     Rule(
         "command-line-password",
         rf"{_COMMAND}([^\s\"'\\`$<>|;&(){{}}]{{6,128}})",
-        (
-            *("sshpass", "--", "curl", "wget", "mysql", "mariadb", "docker", "login"),
-            *("-password", "-passwd"),
-        ),
+        _COMMANDS,
         checks.is_password,
-        trigger=r"(?:sshpass\s|--?(?i:[\w.-]*(?:pass|pwd|token|api-key|secret)[\w]*)[\s=]|(?:curl|wget|http)\s[^\n|;]*(?:-u|--user|-a|--auth)|(?:(?:mysql|mariadb)[\w-]*|login)\s[^\n|;]*\n?-p)",
+        trigger=_COMMAND_TRIGGER,
     ),
     Rule(
         "command-line-secret",
@@ -279,10 +294,10 @@ GENERAL = (
     # Assignments in programs, settings and connection strings
     Rule(
         "password",
-        rf"(?:{_PASSWORD}{_IS}|{_PASS})({_VALUE}{{8,128}})",
+        rf"(?:{_PASSWORD}{_IS}|{_PASS})({_VALUE}{{8,512}}){_NO_CALL}",
         _NAMES,
         checks.is_password,
-        trigger=rf"{_WIDE_PASS}{_WIDE_IS}{_VALUE}{{8}}",
+        trigger=_PASSWORD_TRIGGER,
         loose=True,
     ),
     Rule(
@@ -291,7 +306,32 @@ GENERAL = (
         _KEY_NAMES,
         checks.is_key,
         unless=_NO_SECRET,
-        trigger=rf"{_WIDE_KEY}{_WIDE_IS}[A-Za-z0-9_.~+/@!%^&*#=-]{{16}}",
+        trigger=_SECRET_TRIGGER,
         loose=True,
+    ),
+    # The same, with any signs: what generators of passwords and frameworks (Django) make.
+    Rule(
+        "delimited-password",
+        rf"(?:{_PASSWORD}{_IS_BEFORE}|{_PASS})({_DELIMITED}{{8,128}}){_DELIMITER}",
+        _NAMES,
+        checks.is_delimited_password,
+        trigger=_PASSWORD_TRIGGER,
+        loose=True,
+    ),
+    Rule(
+        "delimited-secret",
+        rf"(?i:{_KEY}|{_BARE}){_IS_BEFORE}({_DELIMITED}{{16,512}}){_DELIMITER}",
+        _KEY_NAMES,
+        checks.is_delimited_key,
+        unless=_NO_SECRET,
+        trigger=_SECRET_TRIGGER,
+        loose=True,
+    ),
+    Rule(
+        "delimited-argument",
+        rf"{_COMMAND}({_DELIMITED}{{8,128}}){_DELIMITER}",
+        _COMMANDS,
+        checks.is_delimited_password,
+        trigger=_COMMAND_TRIGGER,
     ),
 )

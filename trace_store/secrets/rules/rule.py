@@ -7,15 +7,12 @@ secret within an escaped string can be replaced in place.
 
 from __future__ import annotations
 
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 from trace_store.secrets import checks
+from trace_store.secrets.checks import Check
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.secrets.checks import Check
-
-BEFORE = r"(?:\A|[^A-Za-z0-9\\]|\\+[nrtbf])"
-"""What may precede a token."""
+BEFORE = r"(?:\A|[^A-Za-z0-9\\]|\\+[nrtbf]|\[[0-9;]{0,12}m|=3D)"
+"""What may precede a token: also the colour of a terminal, and the sign in quoted mail."""
 
 GAP = r"""[\w .-]{0,30}(?:\\*["'`])?\]?\s{0,4}(?:=|:){1,2}>?\s{0,4}(?:\\*["'`])?"""
 """What separates a name from its value, in programs, JSON, YAML, INI and shells."""

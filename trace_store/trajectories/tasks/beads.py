@@ -5,24 +5,32 @@ from __future__ import annotations
 import json
 import os
 import re
+from typing import Any
 
 from trace_store import errors
-from trace_store.files import read_file
+from trace_store.disk.files import read_file
 from trace_store.trajectories.tasks.programs import find_program, run
-from trace_store.trajectories.tasks.systems import DONE, IN_PROGRESS, OPEN, TaskRecord, not_found
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from trace_store.trajectories.tasks.systems import LocalProject
+from trace_store.trajectories.tasks.systems import (
+    DELETED,
+    DONE,
+    IN_PROGRESS,
+    OPEN,
+    LocalProject,
+    TaskRecord,
+    not_found,
+)
 
 SECONDS = 5.0
 FOLDER, EXPORT = ".beads", "issues.jsonl"
 _USUAL_ID = re.compile(r"bd-[a-z0-9]+(\.[0-9]+)*")
 _PREFIXED_ID = re.compile(r"[a-z][a-z0-9_-]*-(?=[a-z]*[0-9])[a-z0-9]+(\.[0-9]+)*")
 """An id with the project's own prefix. A digit is required, since any word with a dash would match otherwise."""
-_STATES = {"closed": DONE, "in_progress": IN_PROGRESS}
+_STATES = {
+    "closed": DONE,
+    "in_progress": IN_PROGRESS,
+    **dict.fromkeys(("tombstone", "deleted"), DELETED),
+}
+_CONFLICT = re.compile(rb"(?m)^(?:<{7}|={7}|>{7})(?: |$)")
 
 
 class Beads:
@@ -67,8 +75,24 @@ class Beads:
     def _path(self, *names: str) -> str:
         return os.path.join(self._project.folder, FOLDER, *names)
 
-    def _exported(self, id: str) -> dict[str, Any]:
+    def in_progress(self) -> list[TaskRecord]:
+        """Return the tasks in progress in the export; [] if it cannot be read."""
+        try:
+            lines = (self._export() or b"").splitlines()
+        except errors.TraceError:
+            return []  # `resolve` reports it
+        rows = {str(row["id"]): row for row in map(_parsed, lines) if _has_id(row)}
+        working = [row for row in rows.values() if row.get("status") == IN_PROGRESS]
+        return [_record(row, str(row["id"])) for row in working if row.get("title")]
+
+    def _export(self) -> bytes | None:
         data = read_file(self._project.disk, self._path(EXPORT))
+        if data is not None and _CONFLICT.search(data):
+            raise errors.TaskNonsenseError(f"{FOLDER}/{EXPORT} has conflict markers of git")
+        return data
+
+    def _exported(self, id: str) -> dict[str, Any]:
+        data = self._export()
         if data is None:
             raise errors.TaskUnreachableError(
                 f"bd is not installed, and there is no {FOLDER}/{EXPORT}"
@@ -88,6 +112,10 @@ def _parsed(text: str | bytes) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _has_id(row: Any) -> bool:
+    return isinstance(row, dict) and isinstance(row.get("id"), str)
 
 
 def _task_in(answer: Any, id: str) -> dict[str, Any]:

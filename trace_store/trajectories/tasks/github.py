@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 from trace_store import errors
-from trace_store.trajectories.tasks.programs import find_program, run
-from trace_store.trajectories.tasks.systems import CANCELED, DONE, OPEN, TaskRecord, not_found
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from trace_store.trajectories.tasks.programs import ProgramResult
-    from trace_store.trajectories.tasks.systems import LocalProject
+from trace_store.trajectories.tasks.programs import ProgramResult, find_program, run
+from trace_store.trajectories.tasks.systems import (
+    CANCELED,
+    DONE,
+    OPEN,
+    LocalProject,
+    TaskRecord,
+    not_found,
+)
 
 SECONDS = 15.0
 NOT_LOGGED_IN = 4

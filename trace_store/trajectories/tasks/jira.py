@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import base64
 import re
+from typing import Any
 
 from trace_store import errors
-from trace_store.trajectories.tasks.systems import DONE, IN_PROGRESS, OPEN, TaskRecord, not_found
+from trace_store.trajectories.tasks.systems import (
+    DONE,
+    IN_PROGRESS,
+    OPEN,
+    LocalProject,
+    TaskRecord,
+    not_found,
+)
 from trace_store.trajectories.tasks.web import Service
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from trace_store.trajectories.tasks.systems import LocalProject
 
 URL_VARIABLE, EMAIL = "TRACE_JIRA_URL", "JIRA_EMAIL"
 CLOUD_TOKEN, SERVER_TOKEN = "JIRA_API_TOKEN", "JIRA_TOKEN"

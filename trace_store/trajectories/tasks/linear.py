@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from trace_store import errors
 from trace_store.llm.settings import masked
@@ -11,16 +12,11 @@ from trace_store.trajectories.tasks.systems import (
     DONE,
     IN_PROGRESS,
     OPEN,
+    LocalProject,
     TaskRecord,
     not_found,
 )
 from trace_store.trajectories.tasks.web import Service
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from trace_store.trajectories.tasks.systems import LocalProject
 
 URL, URL_VARIABLE, KEY_VARIABLE = "https://api.linear.app", "TRACE_LINEAR_URL", "LINEAR_API_KEY"
 QUERY = """query($id: String!) { issue(id: $id) {

@@ -6,18 +6,13 @@ import os
 import signal
 import subprocess
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import IO
 
 from trace_store import errors
-from trace_store.frozen import value
-from trace_store.trajectories.tasks.systems import MAXIMUM_ANSWER_BYTES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import IO
-
-    from trace_store.trajectories.tasks.systems import LocalProject
+from trace_store.base.frozen import value
+from trace_store.trajectories.tasks.systems import MAXIMUM_ANSWER_BYTES, LocalProject
 
 
 @value

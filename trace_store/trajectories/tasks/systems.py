@@ -7,48 +7,60 @@ A system is a class that is called with a `LocalProject`. Other packages add sys
 from __future__ import annotations
 
 import re
-from typing import cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import NoReturn, Protocol, cast, runtime_checkable
 
 from trace_store import errors
-from trace_store.frozen import value
-from trace_store.ident import parse_time
-from trace_store.lazy_import import submodules
+from trace_store.base.environment import Environment
+from trace_store.base.frozen import value
+from trace_store.base.ident import parse_time
+from trace_store.base.lazy_import import submodules
+from trace_store.disk.files import Disk
 from trace_store.trajectories.events import Task
+
+
+class TaskSystem(Protocol):
+    """A task system.
+
+    Attributes:
+        name: such as `github`.
+        is_local: whether it answers without the network.
+    """
+
+    name: str
+    is_local: bool
+
+    def detect(self, text: str) -> str:
+        """Return the id of a task in this system, given an id or an address; "" for any other text."""
+
+    def resolve(self, id: str) -> TaskRecord:
+        """Ask for a task.
+
+        Raises:
+            NotFoundError: there is no such task.
+            TaskError: the system is unreachable, refuses, or gave an invalid answer.
+            StateError: a setting is missing.
+        """
+
+
+@runtime_checkable
+class Lister(Protocol):
+    """A task system on this machine that can list its tasks."""
+
+    def in_progress(self) -> list[TaskRecord]:
+        """Return the tasks in progress; [] if they cannot be read."""
+
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
     from importlib.metadata import EntryPoint
-    from typing import NoReturn, Protocol
 
-    from trace_store.environment import Environment
-    from trace_store.files import Disk
-
-    class TaskSystem(Protocol):
-        """A task system.
-
-        Attributes:
-            name: such as `github`.
-            is_local: whether it answers without the network.
-        """
-
-        name: str
-        is_local: bool
-
-        def detect(self, text: str) -> str:
-            """Return the id of a task in this system, given an id or an address; "" for any other text."""
-
-        def resolve(self, id: str) -> TaskRecord:
-            """Ask for a task.
-
-            Raises:
-                NotFoundError: there is no such task.
-                TaskError: the system is unreachable, refuses, or gave an invalid answer.
-                StateError: a setting is missing.
-            """
+    from trace_store.base.ident import Time
 
 
 OPEN, IN_PROGRESS, DONE, CANCELED = "open", "in_progress", "done", "canceled"
+DELETED = "deleted"
+"""The state of a task that is gone; it ends no trajectory."""
 ENDED = (DONE, CANCELED)
 TITLE_LENGTH, DESCRIPTION_LENGTH, STORED_LENGTH = 500, 65_536, 1_000
 MAXIMUM_ANSWER_BYTES = 1 << 20
@@ -58,6 +70,35 @@ PLAIN = "plain"
 CLASSES = {"beads": "Beads", "github": "GitHub", "linear": "Linear", "jira": "Jira"}
 """Modules and classes, in the order in which systems are tried; other packages and `plain` come last."""
 _ID = re.compile(r"[A-Z][A-Z0-9_]*-[0-9]+")
+_STANDARDS = frozenset(
+    [
+        "AES",
+        "ANSI",
+        "ASCII",
+        "BASE",
+        "CP",
+        "CVE",
+        "CWE",
+        "ECMA",
+        "ES",
+        "FIPS",
+        "GB",
+        "GPT",
+        "HTTP",
+        "IEC",
+        "IEEE",
+        "ISO",
+        "MD",
+        "PEP",
+        "PKCS",
+        "RFC",
+        "RSA",
+        "SHA",
+        "TLS",
+        "UCS",
+        "UTF",
+    ]
+)
 _module = submodules("trace_store.trajectories.tasks")
 
 
@@ -86,7 +127,7 @@ class TaskRecord:
         system: the name of the system.
         id: its id there.
         title: what is to be done, on one line.
-        state: `open`, `in_progress`, `done` or `canceled`.
+        state: `open`, `in_progress`, `done`, `canceled` or `deleted`.
         url: its page, or "".
         updated: when it last changed, in milliseconds since the epoch; 0 if that is unknown.
         labels: its labels.
@@ -101,7 +142,7 @@ class TaskRecord:
     title: str
     state: str
     url: str = ""
-    updated: int = 0
+    updated: Time = 0
     labels: tuple[str, ...] = ()
     assignee: str = ""
     description: str = ""
@@ -181,6 +222,11 @@ def not_found(system: str, id: str) -> errors.NotFoundError:
     )
 
 
+def is_standard(text: str) -> bool:
+    """Return True if a text has the form of an id, but names a standard, such as UTF-8 or ISO-8601."""
+    return text.upper().split("-")[0] in _STANDARDS
+
+
 class Plain:
     """Ids such as `ENG-456`, if no system is configured for them."""
 
@@ -191,7 +237,7 @@ class Plain:
 
     def detect(self, text: str) -> str:
         """Return the id, if the text is one."""
-        return text if _ID.fullmatch(text) else ""
+        return text if _ID.fullmatch(text) and not is_standard(text) else ""
 
     def resolve(self, id: str) -> NoReturn:
         """Raise an error, since there is no system to ask.

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+from typing import Any
 
 from trace_store import errors
-from trace_store.ident import Clock
-from trace_store.llm.http import Connection, Peer, RequestConnections, retry_after
-from trace_store.llm.settings import checked_key, checked_url, is_private, proxy_for
+from trace_store.base.environment import Environment
+from trace_store.base.ident import Clock
+from trace_store.llm.http import Connection, HttpResponse, Peer, RequestConnections, retry_after
+from trace_store.llm.settings import Secret, checked_key, checked_url, is_private, proxy_for
 from trace_store.trajectories.tasks.systems import MAXIMUM_ANSWER_BYTES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from trace_store.environment import Environment
-    from trace_store.llm.http import HttpResponse
-    from trace_store.llm.settings import Secret
 
 SECONDS = 15.0
 

@@ -3,7 +3,7 @@
 Each is a pure function of a `View`: no store, no clock, equal text for equal trajectories.
 """
 
-from trace_store.lazy_import import submodules
+from trace_store.base.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

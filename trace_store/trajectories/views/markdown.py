@@ -6,14 +6,20 @@ Invariant: recorded text never becomes page structure; see `exporters.markdown`.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+from trace_store.context.wording import excerpt
 from trace_store.exporters.markdown import collapse, fence, line, paragraphs
-from trace_store.exporters.overview import count_noun, excerpt, pretty
+from trace_store.exporters.overview import count_noun, pretty
 from trace_store.exporters.prose import TEXT, code_of, normalise_newlines, reveal, split_prose
 from trace_store.trajectories import events as ev
+from trace_store.trajectories.events import Event
+from trace_store.trajectories.reading import Chapter, Trajectory
 from trace_store.trajectories.views.view import (
     LISTS,
     SHOWN_COMMIT,
+    View,
     decision_line,
     event_text,
     minute,
@@ -25,15 +31,6 @@ from trace_store.trajectories.views.view import (
     type_label,
     web_address,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
-
-    from trace_store.trajectories.events import Event
-    from trace_store.trajectories.reading import Chapter, Trajectory
-    from trace_store.trajectories.views.view import View
 
 MAXIMUM_MESSAGES = 200
 """How many messages of a chapter are shown."""

@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import functools
 import pkgutil
+from collections.abc import Iterator, Mapping, Sequence
 
+from trace_store.base.oid import sha256_base64
+from trace_store.context.wording import excerpt
 from trace_store.errors import StorageError
 from trace_store.exporters.html.markup import Markup, concat, element, prose
 from trace_store.exporters.html.page import POLICY, STYLE_HASH, head, style
-from trace_store.exporters.overview import count_noun, excerpt, format_moment
-from trace_store.oid import sha256_base64
+from trace_store.exporters.overview import count_noun, format_moment
+from trace_store.objects.address import Address
 from trace_store.trajectories import events as ev
+from trace_store.trajectories.events import Event
+from trace_store.trajectories.reading import Chapter
 from trace_store.trajectories.views.markdown import MAXIMUM_MESSAGES
 from trace_store.trajectories.views.timeline import summary
 from trace_store.trajectories.views.view import (
     LISTS,
     SHOWN_COMMIT,
+    View,
     event_text,
     minute,
     notes_on,
@@ -29,15 +35,6 @@ from trace_store.trajectories.views.view import (
     type_label,
     web_address,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from trace_store.objects.address import Address
-    from trace_store.trajectories.events import Event
-    from trace_store.trajectories.reading import Chapter
-    from trace_store.trajectories.views.view import View
 
 STYLE = "trajectory.css"
 _OUTLINE_CHARACTERS = 80

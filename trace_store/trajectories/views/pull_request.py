@@ -5,10 +5,14 @@ GitHub refuses more than 65,536 characters. From a longer text, the least signif
 
 from __future__ import annotations
 
-from trace_store.exporters.overview import count_noun, excerpt
-from trace_store.frozen import replace
+from collections.abc import Collection, Iterator, Sequence
+
+from trace_store.base.frozen import replace
+from trace_store.context.wording import excerpt
+from trace_store.exporters.overview import count_noun
 from trace_store.trajectories import events as ev
-from trace_store.trajectories.events import SIGNIFICANCES, Alternative
+from trace_store.trajectories.events import SIGNIFICANCES, Alternative, Event
+from trace_store.trajectories.reading import Trajectory
 from trace_store.trajectories.views.markdown import (
     blocks_of,
     commit_item,
@@ -16,20 +20,13 @@ from trace_store.trajectories.views.markdown import (
     one_line,
 )
 from trace_store.trajectories.views.view import (
+    View,
     event_text,
     percent,
     question_of,
     texts_of,
     web_address,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from trace_store.trajectories.events import Event
-    from trace_store.trajectories.reading import Trajectory
-    from trace_store.trajectories.views.view import View
 
 MAXIMUM_CHARACTERS = 60_000
 _MAXIMUM_COMMITS = 100

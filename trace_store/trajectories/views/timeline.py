@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable, Iterator
 
-from trace_store.exporters.overview import excerpt, format_moment
+from trace_store.context.wording import excerpt
+from trace_store.exporters.overview import format_moment
 from trace_store.exporters.prose import code_of, reveal
 from trace_store.trajectories import events as ev
+from trace_store.trajectories.events import Event
 from trace_store.trajectories.views.view import (
     OTHER_SYMBOL,
     SYMBOLS,
+    View,
     decision_line,
     event_text,
     notes_on,
     texts_of,
     type_label,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from trace_store.trajectories.events import Event
-    from trace_store.trajectories.views.view import View
 
 WIDTH = 100
 LINES, CHARACTERS = 3, 600

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from trace_store.base.frozen import replace, value
 from trace_store.exporters.overview import count_noun, format_moment
-from trace_store.frozen import replace, value
 from trace_store.trajectories import events as ev
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.trajectories.events import Event
-    from trace_store.trajectories.reading import Chapter, SessionMessage, Trajectory
+from trace_store.trajectories.events import Event
+from trace_store.trajectories.reading import Chapter, SessionMessage, Trajectory
 
 SHOWN_COMMIT = 12
 """How many hex digits of a code commit are shown."""

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
+from trace_store.base.frozen import replace, value
+from trace_store.base.oid import digest
 from trace_store.errors import InvalidInputError
-from trace_store.frozen import replace, value
 from trace_store.importers.contract import Skip
 from trace_store.importers.convert import (
     chat_message,
@@ -50,7 +51,6 @@ from trace_store.objects import operations as ops
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text, ToolResult
-from trace_store.oid import digest
 from trace_store.providers.chat import content_parts
 from trace_store.providers.foreign import ROLE_NAMES
 from trace_store.providers.gemini import GeminiCalls, message_from_gemini
@@ -85,6 +85,7 @@ class ChatReader(TurnReader):
         self._is_log = False
         self._repeated = 0
         self._ids: dict[int, str] = {}
+        self._unknown_items: frozenset[int] = frozenset()
 
     def records(self, line: InputLine) -> Iterator[Record | Skip]:
         if line.whole:
@@ -103,6 +104,8 @@ class ChatReader(TurnReader):
             )
         calls = self._gemini_calls()
         message = message_of(data, calls, self._answer) or unknown_speaker(data)
+        if message is None and record.offset in self._unknown_items:
+            message = try_parse(lambda: _item(data, self._answer.model))
         saved = calls.save()
         if saved != self.state.get("calls", []):
             self.state["calls"] = saved
@@ -217,7 +220,11 @@ class ChatReader(TurnReader):
         """Record the ids of messages that consist of several Responses items."""
         self._ids = {}
         records = [each for each in elements if isinstance(each, Record)]
-        for are_items, run in groupby(records, lambda record: any(items_of(record.data))):
+        items_ = {record.offset for record in records if any(items_of(record.data))}
+        others = (record for record in records if items_ and _may_be_item(record.data))
+        self._unknown_items = frozenset(each.offset for each in others) - items_
+        items_ |= self._unknown_items
+        for are_items, run in groupby(records, lambda record: record.offset in items_):
             items = list(run) if are_items else []
             try:
                 for each in place_responses([record.data for record in items]):
@@ -296,7 +303,8 @@ class ChatReader(TurnReader):
         priority, labels = marks(data)
         planned = planned_message(message, priority=priority, labels=labels)
         group = ""
-        for type_ in items_of(data):
+        is_unknown = record.offset in self._unknown_items
+        for type_ in (str(data["type"]),) if is_unknown else items_of(data):
             group, id_ = self._group(message, type_, record.offset)
             planned = planned._replace(id=id_)
         if not group:
@@ -487,6 +495,11 @@ def items_of(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield the type of a record that is a Responses item."""
     if message_shape(data) == RESPONSES:
         yield str(data.get("type", "message"))
+
+
+def _may_be_item(data: Mapping[str, Any]) -> bool:
+    """Return True if a neighbour of Responses items may be an item of a type that is not known."""
+    return isinstance(data.get("type"), str) and "role" not in data and not message_shape(data)
 
 
 def _single(key: str, value: Any, calls: GeminiCalls) -> Message | None:

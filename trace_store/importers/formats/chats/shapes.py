@@ -18,7 +18,7 @@ UNDECIDED = "chat"
 """A text-only message, which OpenAI and Anthropic write alike."""
 
 SYSTEM_KEYS = ("system", "instructions", "systemInstruction", "system_instruction")
-PROMPT_KEYS = ("messages", "contents", "input", "conversations")
+PROMPT_KEYS = ("messages", "contents", "input", "conversations", "history")
 ANSWER_KEYS = ("choices", "candidates", "output")
 REQUEST_KEYS = ("request", "body", "params")
 RESPONSE_KEYS = ("response", "result")
@@ -171,7 +171,7 @@ def _answer_shape(form: Mapping[str, Any]) -> str:
     if any(candidate_content(candidate) is not None for candidate in _dicts(candidates)[:1]):
         return GEMINI
     items = _dicts(output)
-    return RESPONSES if items and all(map(is_item, items)) else ""
+    return RESPONSES if any(map(is_item, items)) else ""
 
 
 def _wrapped_shape(form: Mapping[str, Any], depth: int) -> str:

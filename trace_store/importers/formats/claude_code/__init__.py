@@ -7,8 +7,8 @@ import re
 import string
 from typing import Any
 
-from trace_store.environment import Environment
-from trace_store.files import Disk
+from trace_store.base.environment import Environment
+from trace_store.disk.files import Disk
 from trace_store.importers.formats.claude_code.plan import ClaudeCodePlanner
 from trace_store.importers.input_files import ReadAt, files_in
 

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from trace_store.base.frozen import fields
+from trace_store.base.oid import digest
 from trace_store.errors import StateError
-from trace_store.frozen import fields
 from trace_store.importers.contract import (
     AGENTS_KEY,
     DUPLICATE,
@@ -68,7 +69,6 @@ from trace_store.importers.formats.claude_code.threads import (
 from trace_store.importers.input_files import InputLine, ReadAt, line_at
 from trace_store.importers.json_records import records_of
 from trace_store.objects.parts import ToolResult
-from trace_store.oid import digest
 from trace_store.transcripts.sources import Record
 
 MAXIMUM_OPEN_PARTS = 4096
@@ -195,12 +195,15 @@ class ClaudeCodePlanner:
         ):
             # A copy with other surroundings, which are stored; the message is not repeated.
             purpose = METADATA
-            self._redirect(uuid)
         origin = links.origin(data)
         if purpose in (METADATA, MICRO):
             record.parts = ()
             self._counts[name, SOURCE] += 1
-            self._add_silent(record, uuid, origin, purpose)
+            if first is None:
+                self._add_silent(record, uuid, origin, purpose)
+            else:
+                self._redirect(uuid)
+                self._add_silent(record, "", origin, purpose)
             return ()
         self._counts[name, MESSAGE] += 1
         final = self._add_message(record, uuid, origin, purpose)
@@ -388,15 +391,19 @@ class ClaudeCodePlanner:
         return owner
 
     def _redirect(self, uuid: str) -> None:
-        """Handle a row that was appended again.
+        """Handle a row with a used id that adds no message.
 
-        Claude Code appends old rows again when it lost track of the file. Followers of such a copy continue from
-        what was in memory; no rewind follows one.
+        Claude Code appends old rows again when it lost track of the file, and some rows of hooks share one id.
+        Followers of such a row continue from what was in memory; no rewind follows one.
         """
         state = self._state
-        live = state.threads[state.live]
-        if live.last is not None:
-            state.links.redirect(uuid, live.index, live.last)
+        known = state.links.known(uuid)
+        index = state.sides.get(known) if isinstance(known, str) else known and known[0]
+        thread = state.threads[state.live if index is None else index]
+        if not thread.side:
+            thread = state.threads[state.live]
+        if known is not None and thread.last is not None:
+            state.links.redirect(uuid, thread.index, thread.last)
 
     def _read_ids(self, data: dict[str, Any]) -> None:
         """Read the session and subagent id from the first record that has them."""

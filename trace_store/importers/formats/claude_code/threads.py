@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from trace_store.frozen import field, mutable
+from trace_store.base.frozen import field, mutable
 from trace_store.importers.contract import Place, PlannedCommit, PlannedMessage, PlannedThread
 from trace_store.importers.convert import author_of, ref_component, short_id, storable_name
 from trace_store.importers.formats.claude_code.records import (
@@ -53,8 +53,7 @@ class RecordLinks:
             return uuid if isinstance(uuid, str) else None
         if not isinstance(parent, str):
             return None
-        spoken = self._spoken.get(parent)
-        return self._roots.get(parent) if spoken is None else spoken
+        return self.known(parent)
 
     def add_silent(self, uuid: str, origin: Origin | str | None) -> None:
         """Add a record without message: its followers get its origin."""
@@ -72,9 +71,12 @@ class RecordLinks:
 
     def redirect(self, uuid: str, thread: int, number: int) -> None:
         """Make followers of a record follow a later commit."""
-        origin = self._spoken.get(uuid)
-        if origin is not None:
-            self._spoken[uuid] = (thread, number)
+        self._spoken[uuid] = (thread, number)
+
+    def known(self, uuid: str) -> Origin | str | None:
+        """Return what followers of a record follow; None for an unknown record."""
+        spoken = self._spoken.get(uuid)
+        return self._roots.get(uuid) if spoken is None else spoken
 
     def place(self, uuid: str) -> Place | None:
         """Return the message of a record, or None."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 import os
 import re
 
-from trace_store.environment import Environment
+from trace_store.base.environment import Environment
+from trace_store.base.lazy_import import submodules
+from trace_store.disk.files import Disk
 from trace_store.errors import TraceError
-from trace_store.files import Disk
 from trace_store.importers.formats.opencode.rows import is_dump
 from trace_store.importers.formats.opencode.sessions import NAME, OpencodeReader
 from trace_store.importers.input_files import INNER, Inner
 from trace_store.importers.sniff import is_below
 from trace_store.importers.turn_plan import TurnFormat
-from trace_store.lazy_import import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

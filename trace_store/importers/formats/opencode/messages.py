@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from trace_store.frozen import field, value
+from trace_store.base.frozen import field, value
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.convert import image_from_url, opaque, storable_name, usage_counts
 from trace_store.importers.json_records import compact

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from trace_store.frozen import value
+from trace_store.base.frozen import value
 from trace_store.importers.contract import AGENTS_KEY, PlannedMessage, Skip
 from trace_store.importers.convert import ref_component, storable_name, time_of
 from trace_store.importers.formats.opencode.messages import MessageStep, steps_of

@@ -1,0 +1,171 @@
+"""What a cut keeps: the lines that say what failed, lines unlike all others, and the true number of missing lines."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from tests.compression.support.agent_session import LONG, call, result
+from tests.support.pictures import png
+from trace_store import Image, Message, Repo, Text, ToolResult
+from trace_store.compression.cuts import shortened
+from trace_store.context.activity import says_failure
+
+FAILURES = [
+    "src/app.ts(12,7): error TS2322: Type 'string' is not assignable to type 'number'.",
+    "E       AssertionError: assert 3 == 4",
+    "FAILED tests/test_fold.py::test_order - KeyError: 'a'",
+    "ValueError: the budget is negative",
+    "error[E0308]: mismatched types",
+    "main.go:14:2: undefined: foldAll",
+    "--- FAIL: TestFold (0.01s)",
+    "npm ERR! code ELIFECYCLE: exit status 1",
+    "ld: symbol(s) not found for architecture arm64",
+    "thread 'main' panicked at src/fold.rs:3:5",
+    "fatal: not a git repository",
+    "  3:7  error  'x' is defined but never used  no-unused-vars",
+    "bash: foldd: command not found",
+    "make: *** [all] Error 2",
+    "Segmentation fault (core dumped)",
+    "test fold ... FAILED",
+]
+PROGRESS = (
+    "compiling unit {}",
+    "[{}/900] Building CXX object fold_{}.o",
+    "cleaning unit {} … done",
+)
+
+
+@pytest.mark.parametrize("line", FAILURES)
+def test_a_line_that_says_what_failed_is_kept_wherever_it_stands(line: str) -> None:
+    for seed in range(7):
+        chance = random.Random(seed)
+        form = chance.choice(PROGRESS)
+        lines = [form.format(number, number) for number in range(chance.randrange(150, 400))]
+        lines.insert(chance.randrange(len(lines)), line)
+        text = shortened("\n".join(lines), chance.choice((300, 80, 40)), "abc.0", failures=True)
+        assert line.strip() in text, f"seed {seed}"
+        assert len(text) < 300 * 4 + 200
+
+
+@pytest.mark.parametrize(
+    "line", ["0 errors, 0 warnings", "no failures", "ok", "terror is a word", "compiling unit 12"]
+)
+def test_lines_that_say_that_nothing_failed_are_no_failures(line: str) -> None:
+    assert not says_failure(line)
+
+
+def missing(text: str) -> int:
+    return sum(int(n.replace(",", "")) for n in re.findall(r"\[([\d,]+) lines? removed", text))
+
+
+def test_a_note_says_the_number_of_lines_of_the_original_also_the_second_time() -> None:
+    for seed in range(100):
+        chance = random.Random(seed)
+        lines = [f"{chance.getrandbits(80):x} line {n}" for n in range(chance.randrange(80, 900))]
+        lines[chance.randrange(80)] = FAILURES[seed % len(FAILURES)]
+        once = shortened("\n".join(lines), 300, "abc.0", failures=True)
+        twice = shortened(once, 60, "abc.0", "exit code 1", failures=True)
+        for text in (once, twice):
+            kept = [line for line in text.splitlines() if not line.startswith("[")]
+            assert missing(text) + len(kept) == len(lines), f"seed {seed}"
+            assert len(re.findall("removed", text)) == 1
+        assert ", exit code 1: trace expand abc.0]" in twice
+
+
+def build(repo: Repo, output: str) -> None:
+    """Append a command with its output, and three more turns."""
+    repo.append("user", "Build it.")
+    repo.commit([Message("assistant", [call(1, "Bash", command="make")])])
+    repo.commit([Message("tool", [result(1, output)])])
+    for number in range(3):
+        repo.append("user", f"Go on with part {number}.")
+        repo.append("assistant", "It is done.")
+
+
+def output_at(repo: Repo, at: int) -> str:
+    """Return the text of the tool result at a position."""
+    (part,) = repo.compile().messages[at].parts
+    assert isinstance(part, ToolResult)
+    return "".join(each.text for each in part.content if isinstance(each, Text))
+
+
+def test_a_cut_goes_no_deeper_than_needed() -> None:
+    """One large output is most of the context; a target of 90% takes a tenth of it."""
+    for percent in (90, 70, 50, 30):
+        with Repo.memory() as repo:
+            build(repo, LONG * 20)
+            target = repo.compression.target(f"{percent}%")
+            done = repo.compression.trim(target)
+            assert target * 0.9 < done.after <= target
+
+
+def test_a_second_trim_counts_from_the_original() -> None:
+    with Repo.memory() as repo:
+        build(repo, LONG * 4)
+        whole = len((LONG * 4).splitlines())
+        for percent in (60, 40):
+            repo.compression.trim(repo.compression.target(f"{percent}%"))
+            text = output_at(repo, 2)
+            kept = [line for line in text.splitlines() if not line.startswith("[")]
+            assert missing(text) + len(kept) == whole
+
+
+def test_the_note_of_an_episode_keeps_the_decision_the_conclusion_and_what_failed() -> None:
+    with Repo.memory() as repo:
+        repo.append("user", "Make the sessions durable.")
+        repo.append("assistant", "Let me look at the store. We will use SQLite instead of Redis.")
+        repo.commit([Message("assistant", [call(1, "Bash", command="make check")])])
+        repo.commit(
+            [Message("tool", [result(1, f"{LONG}\nValueError: no port\n{LONG}", failed=True)])]
+        )
+        repo.append("assistant", "The root cause is the missing port. Let me fix it:")
+        for number in range(2, 30):
+            repo.commit([Message("assistant", [call(number, "Bash", command=f"ls {number}")])])
+            repo.commit([Message("tool", [result(number, "a b c " * 40)])])
+        repo.append("assistant", "It works now.")
+        for number in range(3):
+            repo.append("user", f"Go on with part {number}.")
+            repo.append("assistant", "It is done.")
+        repo.compression.trim(repo.compression.trim(10, dry_run=True).after)
+        (note,) = [m.text for m in repo.compile().messages if m.kind == "summary"]
+        assert "Decided: We will use SQLite instead of Redis." in note
+        assert "Concluded: The root cause is the missing port." in note
+        assert "Failed: ValueError: no port" in note
+        assert "Let me" not in note
+
+
+def test_pictures_of_the_user_stay_and_those_of_tools_are_named() -> None:
+    with Repo.memory() as repo:
+        repo.append("user", "Look at the page.")
+        repo.append("user", [Image("image/png", png(8, 8))])
+        for number in range(1, 9):
+            repo.commit([Message("assistant", [call(number, "Bash", command=f"shot {number}")])])
+            shot = Message("tool", [result(number, LONG.replace("setting", f"shot_{number}"))])
+            if number == 1:
+                shown = [Text(f"{LONG}\n{LONG.upper()}"), Image("image/png", png(8, 8))]
+                shot = Message("tool", [ToolResult("call_1", shown)])
+            repo.commit([shot])
+        for number in range(3):
+            repo.append("user", f"Go on with part {number}.")
+            repo.append("assistant", "It is done.")
+        repo.compression.trim(repo.compression.target("50%"))
+        messages = repo.compile().messages
+        assert any(isinstance(part, Image) for part in messages[1].parts)
+        assert "[1 image removed: trace expand " in output_at(repo, 3)
+        repo.compression.trim(10, partial=True)
+        assert any(isinstance(p, Image) for m in repo.compile().messages for p in m.parts)
+
+
+def test_outputs_that_a_format_files_under_the_user_are_no_words_of_the_user() -> None:
+    with Repo.memory() as repo:
+        repo.append("user", "Fix the bug in the fold.")
+        for number in range(9):
+            repo.append("assistant", f"ls part_{number}")
+            repo.append("user", f"OBSERVATION:\n{LONG}\npart {number}", kind="tool_io")
+        repo.compression.trim(repo.compression.target("30%"))
+        shown = [m.text for m in repo.compile().messages]
+        assert "Fix the bug in the fold." in shown
+        assert sum("lines removed: trace expand" in text for text in shown) > 5

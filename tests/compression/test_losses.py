@@ -1,0 +1,87 @@
+"""The report of losses: a fact is kept when its subject, polarity, number and name are there."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.compression.support.agent_session import LONG, call, result
+from trace_store import Message, Repo
+from trace_store.compression.losses import CONSTRAINTS, DECISIONS, OUTPUTS, PATHS, Told
+
+NEIGHBOURS = range(100)
+SUBJECTS = ("alpha", "beta", "gamma", "redis", "sqlite", "kafka", "staging", "production", "ledger")
+VERBS = ("delete", "deploy", "rename", "migrate", "restart", "publish", "archive")
+OBJECTS = ("database", "cluster", "service", "branch", "bucket", "invoices", "sessions")
+
+
+def parts(chance: random.Random) -> tuple[str, str, str, str]:
+    one, other = chance.sample(SUBJECTS, 2)
+    return one, other, chance.choice(VERBS), chance.choice(OBJECTS)
+
+
+@pytest.mark.parametrize("kind", ["polarity", "subject", "number", "rejected"])
+def test_another_fact_is_not_the_fact(kind: str) -> None:
+    for seed in NEIGHBOURS:
+        chance = random.Random(seed)
+        one, other, verb, thing = parts(chance)
+        number = chance.randrange(10, 900)
+        fact, wrong = {
+            "polarity": (f"Never {verb} the {one} {thing}", f"{verb.title()} the {one} {thing}"),
+            "subject": (f"We must {verb} the {one} {thing}", f"We must {verb} the {other} {thing}"),
+            "number": (
+                f"Keep at most {number} {thing} of {one}",
+                f"Keep at most {number + 1} {thing} of {one}",
+            ),
+            "rejected": (
+                f"Use {one} instead of {other} for the {thing}",
+                f"Use {other} instead of {one} for the {thing}",
+            ),
+        }[kind]
+        around = "user: Fix the parser.\nassistant: The parser is done. {}.\nassistant: Next comes the index."
+        for one_fact, one_told in ((fact, wrong), (wrong, fact)):
+            assert not Told(around.format(one_told)).keeps(CONSTRAINTS, one_fact), f"seed {seed}"
+            assert Told(around.format(one_fact)).keeps(CONSTRAINTS, one_fact), f"seed {seed}"
+
+
+def test_the_same_fact_in_other_forms_is_kept() -> None:
+    for seed in NEIGHBOURS:
+        one, other, verb, thing = parts(random.Random(seed))
+        told = f"- the user wants us to never {verb} the {one} {thing}, and it was agreed"
+        assert Told(told).keeps(CONSTRAINTS, f"Never {verb} the {one} {thing}!")
+        told = f"Decided: {one} is used instead of {other} for the {thing}, because it is stable."
+        assert Told(told).keeps(DECISIONS, f"We will use {one} instead of {other} for the {thing}")
+
+
+@pytest.mark.parametrize(
+    ("path", "told", "is_kept"),
+    [
+        ("src/app.py", "changed app.py and ran it", True),
+        ("src/app.py", "changed app.pyc and ran it", False),
+        ("src/app.py", "changed myapp.py", False),
+        ("src/app.py", "see src/app.py.", True),
+        ("src/app.py", "see app.py-old", False),
+    ],
+)
+def test_a_path_is_not_a_longer_one(path: str, told: str, is_kept: bool) -> None:
+    assert Told(told).keeps(PATHS, path) is is_kept
+
+
+def test_outputs_of_tools_are_facts() -> None:
+    with Repo.memory() as repo:
+        repo.append("user", "Run the tests.")
+        repo.commit([Message("assistant", [call(1, "Bash", command="pytest")])])
+        output = f"{LONG}\nE   ValueError: port 8071 is taken\n3 failed, 41 passed in 2.1s"
+        repo.commit([Message("tool", [result(1, output)])])
+        repo.append("assistant", "The tests fail.")
+        for number in range(8):
+            repo.append("user", f"Go on with part {number}, please, and say when it is done.")
+            repo.append("assistant", f"Part {number} is done, and its checks were fine. " * 5)
+        repo.compression.compress(text="Tests were run; 41 passed.")
+        (report,) = repo.compression.report()
+        assert report.checked[OUTPUTS] == 2
+        assert {each.text for each in report.lost if each.kind == OUTPUTS} == {
+            "E   ValueError: port 8071 is taken",
+            "3 failed, 41 passed in 2.1s",
+        }

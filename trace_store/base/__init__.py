@@ -1,0 +1,1 @@
+"""What every module may use: object ids, clock and authors, argument checks, value classes, lazy imports."""

@@ -1,0 +1,235 @@
+"""Shortened texts and messages. A note in each says what was removed and how to show it.
+
+A cut keeps what a reader needs to go on: lines that say what failed, wherever they stand, lines that are unlike all
+others, and the head and the tail. A note says how many lines of the original are missing, also after a second cut.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+from trace_store.context.activity import (
+    READ,
+    RUN,
+    WRITE,
+    activity_of,
+    failure_rank,
+    is_header,
+    says_failure,
+    was_stopped,
+)
+from trace_store.context.wording import (
+    FINDING,
+    excerpt,
+    head_and_tail,
+    is_choice,
+    is_narration,
+    sentences,
+)
+from trace_store.objects.parts import Text, ToolCall
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trace_store.compression.working import WorkingContext
+    from trace_store.objects.parts import Part
+
+_ARGUMENT_CHARACTERS = 400
+_PROSE_CHARACTERS = 400
+CHARACTERS_PER_TOKEN = 4
+_NAMES = 10
+_NOTE_CHARACTERS = 160
+"""A cut that saves fewer characters is not worth its note."""
+_TELLING_SHARE = 0.6
+"""Maximum share of the kept characters for telling lines; the rest is head and tail."""
+_TELLING_CHARACTERS = 240
+_UNUSUAL_SHARE = 0.1
+"""Lines unlike all others are kept where most lines are alike: where they are at most this share."""
+_CONCLUSION_CHARACTERS = 300
+_DECISIONS = _FAILURES = 2
+_FEWEST_WORDS = 6
+"""A shorter sentence concludes nothing."""
+GAP = "[…]"
+"""The place of further removed lines, which the note before it counts."""
+_NOTE = re.compile(
+    r"^\[(?:([\d,]+) lines?)?(?: and )?(?:([\d,]+) characters)? removed(?:, [^:\]\n]*)?: trace expand [0-9a-f.]+\]$",
+    re.MULTILINE,
+)
+_VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|\d+", re.IGNORECASE)
+
+
+def shortened(
+    text: str, tokens: int, address: str, outcome: str = "", *, failures: bool = False
+) -> str:
+    """Shorten a text by whole lines, and note what was removed; return "" if it is short enough.
+
+    Args:
+        text: the text.
+        tokens: approximate number of tokens to keep; 0 keeps only the note.
+        address: where the whole text is.
+        outcome: how a command ended, for the note.
+        failures: whether its lines may say what failed, which then come first.
+    """
+    room = tokens * CHARACTERS_PER_TOKEN
+    if len(text) <= room + _NOTE_CHARACTERS:
+        return ""
+    gone = Counter({"lines": 0, "characters": 0})
+    lines = _NOTE.sub(lambda found: _counted(found, gone), text).splitlines()
+    chosen = _chosen(lines, room, failures=failures)
+    shown: list[str] = []
+    if room and not chosen:  # no line is short enough
+        head, tail = head_and_tail(" ".join(lines), room)
+        gone["characters"] += len(text) - len(head) - len(tail)
+        shown = [head, GAP, tail]
+    else:
+        for at, line in enumerate(lines):
+            if at in chosen:
+                shown.append(line)
+            else:
+                gone["lines"] += line != GAP
+                if shown[-1:] != [GAP]:
+                    shown.append(GAP)
+    if GAP not in shown or not gone.total():
+        return ""
+    said = " and ".join(f"{n:,} {unit if n > 1 else unit[:-1]}" for unit, n in gone.items() if n)
+    note = f"[{said} removed{', ' + outcome if outcome else ''}: trace expand {address}]"
+    shown[shown.index(GAP)] = note
+    return "\n".join(filter(None, shown))
+
+
+def _counted(note: re.Match[str], gone: Counter[str]) -> str:
+    """Count what an earlier note says is missing, and return what stays in its place."""
+    for unit, digits in zip(("lines", "characters"), note.groups(), strict=True):
+        gone[unit] += int(digits.replace(",", "")) if digits else 0
+    return GAP
+
+
+def _chosen(lines: Sequence[str], room: int, *, failures: bool) -> set[int]:
+    """Return the indexes of the lines to keep: telling ones, then head and tail."""
+    chosen = _telling(lines, int(room * _TELLING_SHARE), failures=failures)
+    rest = room - sum(len(lines[at]) + 1 for at in chosen)
+    worth = [at for at, line in enumerate(lines) if line.strip() and not is_header(line)]
+    for places, share in ((worth, rest * 3 // 5), (worth[::-1], rest * 2 // 5)):
+        for at in places:
+            if at not in chosen:
+                share -= len(lines[at]) + 1
+                if share < 0 or lines[at] == GAP:
+                    break
+                chosen.add(at)
+    return chosen
+
+
+def _telling(lines: Sequence[str], room: int, *, failures: bool) -> set[int]:
+    """Return the indexes of the lines to keep wherever they stand."""
+    failing = [at for at, line in enumerate(lines) if failures and says_failure(line.strip())]
+    # A named place says more than a bare exit status; most errors are first causes or last results.
+    ends = [each for pair in zip(failing, reversed(failing), strict=True) for each in pair]
+    ends.sort(key=lambda at: failure_rank(lines[at].strip()))
+    chosen: set[int] = set()
+    for at in dict.fromkeys((*ends, *_unusual(lines))):
+        size = len(lines[at]) + 1
+        if size <= min(room, _TELLING_CHARACTERS):
+            room -= size
+            chosen.add(at)
+    return chosen
+
+
+def _unusual(lines: Sequence[str]) -> list[int]:
+    """Return the indexes of the lines unlike all others, apart from numbers, if most lines are alike."""
+    forms = [_VARYING.sub("#", line.strip()) for line in lines]
+    count = Counter(forms)
+    single = [at for at, form in enumerate(forms) if form and count[form] == 1]
+    return single if len(single) <= _UNUSUAL_SHARE * len(lines) else []
+
+
+def note_text(working: WorkingContext, positions: Sequence[int]) -> str:
+    """Return a note to replace messages: what was done, what failed to the end, what was decided and concluded."""
+    messages = [working.messages[at] for at in positions]
+    activity = activity_of(messages)
+    said = []
+    for verb, wanted in (("read", READ), ("changed", WRITE)):
+        names = [step.action.subject for step in activity.steps if step.action.kind == wanted]
+        said += [f"{verb} {_some(names)}"] if names else []
+    ran = [
+        step.action.subject[:60] + (" (failed)" if step.outcome and step.outcome.failed else "")
+        for step in activity.steps
+        if step.action.kind == RUN
+    ]
+    said += [f"ran {_some(ran)}"] if ran else []
+    what = f": {'; '.join(said)}" if said else ""
+    ended = {
+        step.action.text: step.outcome
+        for step in activity.steps
+        if step.outcome and not was_stopped(step.outcome)
+    }
+    failed = [
+        f"Failed: {excerpt(each.error, _CONCLUSION_CHARACTERS)}"
+        for each in ended.values()
+        if each.error
+    ]
+    count = f"{len(positions)} message{'' if len(positions) == 1 else 's'}"
+    note = f"[{count} removed{what}. trace expand {working.short_address(positions[0])}]"
+    answers = [m.text for m in messages if m.role == "assistant"]
+    return "\n".join((note, *failed[-_FAILURES:], *_conclusions(answers)))
+
+
+def _conclusions(texts: Sequence[str]) -> Iterator[str]:
+    """Yield the last decisions that some answers word as such, and the last answer that concludes something."""
+    told = [sentence for text in texts for sentence in sentences(text)]
+    decided = list(dict.fromkeys(each for each in told if is_choice(each)))[-_DECISIONS:]
+    for each in decided:
+        yield f"Decided: {each}"
+    concluded = [
+        each for each in told if not is_narration(each) and len(each.split()) >= _FEWEST_WORDS
+    ]
+    last = next((each for each in reversed(concluded) if FINDING.search(each)), "")
+    last = last or (concluded[-1] if concluded else "")
+    if last and last not in decided:
+        yield f"Concluded: {excerpt(last, _CONCLUSION_CHARACTERS)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return the last few names, and how many more there are."""
+    distinct = list(dict.fromkeys(names))
+    more = len(distinct) - _NAMES
+    return ", ".join(distinct[-_NAMES:]) + (f" and {more} more" if more > 0 else "")
+
+
+def shorter_call(call: Part, address: str) -> Part:
+    """Return a call with its long texts shortened, if its arguments are a JSON object."""
+    if not isinstance(call, ToolCall):
+        return call
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return call
+    if not isinstance(arguments, dict):
+        return call
+    made = {key: _shorter_argument(each, address) for key, each in arguments.items()}
+    if made == arguments:
+        return call
+    return ToolCall(call.id, call.name, json.dumps(made, ensure_ascii=False))
+
+
+def _shorter_argument(argument: object, address: str) -> object:
+    if isinstance(argument, str) and len(argument) > _ARGUMENT_CHARACTERS:
+        return shortened(argument, _ARGUMENT_CHARACTERS // 8, address) or argument
+    if isinstance(argument, list):
+        return [_shorter_argument(each, address) for each in argument]
+    if isinstance(argument, dict):
+        return {key: _shorter_argument(each, address) for key, each in argument.items()}
+    return argument
+
+
+def first_paragraph(part: Part, address: str) -> Part:
+    """Return a text cut to its first paragraph and to what it decides."""
+    if not isinstance(part, Text) or len(part.text) <= _PROSE_CHARACTERS:
+        return part
+    first = part.text.strip().split("\n\n", 1)[0][:_PROSE_CHARACTERS].rstrip()
+    kept = [each for each in sentences(part.text) if is_choice(each) and each not in first]
+    removed = len(part.text) - len(first) - sum(map(len, kept))
+    note = f"[{removed:,} characters removed: trace expand {address}]"
+    return Text("\n".join((first, note, *kept)))

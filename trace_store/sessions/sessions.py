@@ -1,0 +1,426 @@
+"""`Sessions`, the subject `repo.sessions`."""
+
+from __future__ import annotations
+
+import os
+from builtins import list as List  # the method `list` hides it  # noqa: N812
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from trace_store import exporters, history
+from trace_store.base import check
+from trace_store.base.frozen import replace, value
+from trace_store.base.ident import check_author
+from trace_store.base.oid import ObjectId
+from trace_store.context.compiler import ContextCompiler
+from trace_store.contracts import RefEdit
+from trace_store.contracts.ref_names import BRANCHES
+from trace_store.disk.files import Disk
+from trace_store.errors import (
+    AmbiguousRevisionError,
+    ErrorCode,
+    InvalidInputError,
+    RenderError,
+    RevisionNotFoundError,
+    StorageError,
+    TraceError,
+)
+from trace_store.exporters.contract import AGENTS, REWINDS, Exported, ExportSession, Loss
+from trace_store.exporters.files import SavedPages, save_page
+from trace_store.exporters.registry import writer_named
+from trace_store.exporters.session import (
+    base_length,
+    find_branch,
+    read_session,
+    session_name,
+    session_with,
+)
+from trace_store.history.branch_repair import ContextRepairReport
+from trace_store.history.branches import Branches
+from trace_store.history.trash_refs import DeletedRef
+from trace_store.objects.address import Address
+from trace_store.objects.commit import Tag
+from trace_store.sessions.listing import (
+    MAXIMUM_TITLE,
+    SessionInfo,
+    load_cache,
+    read_fields,
+    read_title,
+    save_cache,
+    title_ref,
+)
+from trace_store.store.revision import name_of, ref_of, resolve_address, resolve_commit
+from trace_store.writer import Writer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.contracts.protocols import RefReader
+    from trace_store.store.revision import Revision
+
+Path: TypeAlias = str | os.PathLike[str]
+
+
+@value
+class TitledSession:
+    """A session whose title was set.
+
+    Attributes:
+        session: its id.
+        title: the title, without secrets; "" if it was removed.
+        changed: whether it had another one before.
+    """
+
+    session: str
+    title: str
+    changed: bool
+
+
+class Sessions:
+    """The sessions of agents, which are branches: list, read, rename, export, repair, delete.
+
+    A session is named by its title, its id or the beginning of its id, or its branch.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def list(self, *, progress: Callable[[int, int], None] | None = None) -> List[SessionInfo]:
+        """Return all sessions and other branches, with sizes and times, latest end first; damaged ones come last.
+
+        Args:
+            progress: called with the numbers of read and of all sessions.
+
+        Raises:
+            StorageError: a file cannot be read.
+        """
+        check.function(progress=progress)
+        store = self._writer.store
+        tips = dict(store.refs.iterate(BRANCHES))
+        below: Counter[tuple[str, str]] = Counter()
+        own: List[str] = []
+        for ref in tips:
+            named = session_name(ref)
+            if named is not None and named[2]:
+                kind = named[2].partition("/")[0]
+                below[ref.removesuffix(f"/{named[2]}"), kind] += 1
+            else:
+                own.append(ref)
+        known = load_cache(store)
+        contexts = ContextCompiler(store)
+        sessions: List[SessionInfo] = []
+        fresh: dict[str, List[Any]] = {}
+        for count, ref in enumerate(own, 1):
+            fields = known.get(ref)
+            if fields is None or fields[0] != str(tips[ref]):
+                try:
+                    fields = [str(tips[ref]), *read_fields(store, contexts, ref)]
+                except StorageError:
+                    raise
+                except TraceError as error:
+                    sessions.append(_damaged(ref, tips[ref], error))
+                    continue
+            fresh[ref] = fields
+            _, agent, session, title, *rest = fields
+            title = read_title(store, agent or "branch", session) or title
+            info = (agent, session, title, *rest, below[ref, AGENTS], below[ref, REWINDS])
+            sessions.append(SessionInfo(ref, tips[ref], *info))
+            if progress is not None:
+                progress(count, len(own))
+        if fresh != known:
+            save_cache(store, fresh)
+        return sorted(sessions, key=lambda each: (-each.ended, each.ref))
+
+    def get(
+        self, session: str, *, progress: Callable[[int, int], None] | None = None
+    ) -> SessionInfo:
+        """Return the session with this id, branch or title, or the only one whose id, title or prompt starts so.
+
+        Raises:
+            RevisionNotFoundError, AmbiguousRevisionError: no session has this name, or several have.
+        """
+        check.text(session=session)
+        sessions, text = self.list(progress=progress), session
+        tests: tuple[Callable[[SessionInfo], bool], ...] = (
+            lambda it: text in (it.session, it.ref, it.ref.removeprefix(BRANCHES), it.title),
+            lambda it: it.session.startswith(text) or f"{it.agent}/{it.session}".startswith(text),
+            lambda it: it.name.casefold().startswith(text.casefold()),
+        )
+        for test in tests:
+            matches = [each for each in sessions if test(each)]
+            if len(matches) == 1:
+                return matches[0]
+            if matches:
+                raise AmbiguousRevisionError(
+                    f"{len(matches)} sessions match {text!r}",
+                    revision=text,
+                    candidates=tuple(each.ref for each in matches),
+                )
+        raise RevisionNotFoundError(
+            f"no session {text!r}", revision=text, code=ErrorCode.SESSION_NOT_FOUND
+        )
+
+    def titles(self, *refs: str) -> dict[str, str]:
+        """Return a title for each branch: the user's or the agent's, the first prompt, or else the branch's name.
+
+        Branches are given by their full names. The agent's title and the prompt are those of the last listing, so that
+        this reads no session.
+        """
+        check.texts(refs=refs)
+        store = self._writer.store
+        known, titles = load_cache(store), dict[str, str]()
+        for ref in refs:
+            name = ref.removeprefix(BRANCHES)
+            fields = known.get(ref)  # the tip, agent, id, title and prompt come first
+            agent, session, *_ = fields[1:] if fields else session_name(ref) or ("", name)
+            title = read_title(store, agent or "branch", session)
+            titles[ref] = title or (fields and (fields[3] or fields[4])) or name
+        return titles
+
+    def rename(
+        self, session: str, title: str, *, progress: Callable[[int, int], None] | None = None
+    ) -> TitledSession:
+        """Give a session a title, without secrets; "" removes it. Errors as in `get`.
+
+        Raises:
+            InvalidInputError: the title has several lines, or more than 500 characters.
+            SecretFoundError: it holds a secret, and the repository refuses secrets.
+        """
+        check.text(title=title)
+        info, title = self.get(session, progress=progress), title.strip()
+        if "\n" in title or len(title) > MAXIMUM_TITLE:
+            raise InvalidInputError(
+                "a title must be one line of at most 500 characters", value=title[:80]
+            )
+        ref, change = title_ref(info.agent or "branch", info.session), self._writer.begin()
+        time = self._writer.store.clock.now()
+        tag = Tag(info.tip, info.session, check_author(change.author), time, title)
+        oid = change.add(tag) if title else None
+
+        def edits(refs: RefReader) -> List[RefEdit] | None:
+            before = refs.read(ref)
+            return [RefEdit(ref, oid, before)] if oid or before else None
+
+        changed = (
+            read_title(self._writer.store, info.agent or "branch", info.session) != tag.message
+        )
+        if changed:
+            change.write(edits, f"title: {info.session}")
+        return TitledSession(info.session, tag.message, changed)
+
+    def delete(
+        self, session: str, *, progress: Callable[[int, int], None] | None = None
+    ) -> List[DeletedRef]:
+        """Move a session's branch, and those of its subagents and rewinds, to the trash. Errors as in `get`.
+
+        Raises:
+            StateError: HEAD is on one of them.
+        """
+        store, ref = self._writer.store, self.get(session, progress=progress).ref
+        names = [ref, *(name for name, _ in store.refs.iterate(f"{ref}/"))]
+        short = [name.removeprefix(BRANCHES) for name in names]
+        return Branches(self._writer).delete(*short)
+
+    def read(
+        self, session: Revision = "HEAD", *, at: str = "", hidden: bool = False
+    ) -> ExportSession:
+        """Return the content of a session: its messages with commits, times and usage.
+
+        Args:
+            session: the session, or any revision.
+            at: an earlier time or revision.
+            hidden: return hidden messages, too.
+
+        Raises:
+            RevisionNotFoundError, AmbiguousRevisionError: no session has this name, or several have.
+        """
+        check.text(at=at)
+        check.flag(hidden=hidden)
+        name = self._revision(name_of(session, "session"))
+        return read_session(self._writer.store, name, at=at, hidden=hidden)
+
+    def _revision(self, name: str) -> str:
+        """Return a revision whose session, if it starts with one, is named by its branch."""
+        branch = find_branch(self._writer.store, name)
+        if branch and not name.startswith(("HEAD", "@")):
+            return branch + name[base_length(name) :]
+        try:
+            resolve_commit(self._writer.store, name)
+        except RevisionNotFoundError as error:
+            try:
+                return self.get(name).ref
+            except RevisionNotFoundError:
+                raise error from None
+        return name
+
+    def find(self, message: str | Address, *, hidden: bool = False) -> ExportSession:
+        """Return the session that holds a message: `turns[begin]` has it. HEAD's branch comes first.
+
+        Raises:
+            NotFoundError: no branch holds the message.
+        """
+        check.flag(hidden=hidden)
+        address = resolve_address(self._writer.store, name_of(message, "message"))
+        return session_with(self._writer.store, address, hidden=hidden)
+
+    def export(
+        self,
+        session: Revision | ExportSession = "HEAD",
+        format: str = "markdown",
+        *,
+        at: str = "",
+        hidden: bool = False,
+        strict: bool = False,
+        path: Path = "",
+        overwrite: bool = False,
+    ) -> Exported:
+        """Return a session as a file in an export format; its `losses` say what the format cannot hold.
+
+        Args:
+            session: the session, or any revision; or what `read` returned, which `at` does not change.
+            format: such as "claude-code", "html" or "markdown"; "" is the one that it was imported from, and the losses
+                say that it is not the original file.
+            at: as in `read`.
+            hidden: as in `read`; only formats for readers hold hidden messages.
+            strict: raise RenderError if anything would be lost.
+            path: a file to write to, or a folder for a file of the suggested name.
+            overwrite: replace an existing file.
+
+        Raises:
+            InvalidInputError: there is no such format, or it cannot hold hidden messages.
+            RenderError: the format holds nothing of the session; or something would be lost, and `strict` is set.
+            AlreadyExistsError: the file exists.
+            As `read`.
+        """
+        check.text(format=format, at=at)
+        check.flag(hidden=hidden, strict=strict, overwrite=overwrite)
+        check.path(path=path)
+        if not isinstance(session, ExportSession):
+            session = self.read(session, at=at, hidden=hidden)
+        is_anew = not format
+        format = format or session.format
+        if not format:
+            raise InvalidInputError(f"{session.id} was not imported: name a format")
+        writer = writer_named(format)
+        shows_hidden = getattr(writer, "SHOWS_HIDDEN", False)
+        if hidden and not shows_hidden:
+            raise InvalidInputError(f"{format} cannot hold messages hidden from the model")
+        if not session.turns and not shows_hidden:
+            raise RenderError(f"{session.id} has no messages that {format} could hold")
+        exported = writer.write(session)
+        if is_anew:
+            losses = (Loss("original-bytes", 1), *exported.losses)
+            exported = replace(exported, losses=losses)
+        if shows_hidden and not hidden:
+            exported = replace(exported, hidden_count=session.hidden_count)
+        if strict and exported.losses:
+            raise RenderError(
+                f"{format} cannot hold the session without loss", losses=exported.losses
+            )
+        if path:
+            exported.save(path, overwrite=overwrite)
+        return exported
+
+    def export_pages(
+        self,
+        folder: Path,
+        *sessions: Revision,
+        hidden: bool = False,
+        overwrite: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> SavedPages:
+        """Write a page for each session to a folder, and an `index.html` that searches titles and prompts.
+
+        Args:
+            folder: the folder; it is created.
+            sessions: sessions, or revisions; without any, all branches.
+            hidden: as in `read`.
+            overwrite: replace files that are no pages of Trace.
+            progress: called with the number of pages written, and of all.
+
+        Raises:
+            AlreadyExistsError: a file exists that Trace did not write; pages before it are written.
+            As `read`.
+        """
+        check.flag(hidden=hidden, overwrite=overwrite)
+        check.path(folder=folder)
+        check.function(progress=progress)
+        disk, target = Disk(), os.path.abspath(folder)
+        disk.make_directory(target)
+        names: Sequence[Revision] = sessions
+        if not sessions:
+            names = [name for name, _ in self._writer.store.refs.iterate(BRANCHES)]
+        page, pages = exporters.html.page, []
+        for count, name in enumerate(names, 1):
+            session = self.read(name, hidden=hidden)
+            exported = exporters.html.write(session)
+            path = os.path.join(target, exported.file_name)
+            save_page(disk, path, exported, overwrite=overwrite)
+            pages.append(page.IndexEntry(session, exported.file_name))
+            if progress is not None:
+                progress(count, len(names))
+        index = page.index_page(pages)
+        path = os.path.join(target, index.file_name)
+        save_page(disk, path, index, overwrite=overwrite)
+        return SavedPages(path, tuple((e.session.id, e.file) for e in pages))
+
+    def repair(
+        self,
+        session: Revision = "HEAD",
+        *,
+        providers: Sequence[str] = (),
+        in_place: bool = False,
+        dry_run: bool = False,
+    ) -> ContextRepairReport:
+        """Create a valid copy of a branch as `repaired/NAME`, unless an earlier repair suffices.
+
+        The report lists the faults of the original, for which providers would refuse it.
+
+        Args:
+            session: the session, or any revision.
+            providers: repair only what these would refuse.
+            in_place: commit on the branch itself.
+            dry_run: write nothing.
+
+        Raises:
+            RevisionNotFoundError, AmbiguousRevisionError: no session has this name, or several have.
+            InvalidInputError: there is no such provider, or `in_place` is set and no branch is named.
+            RefChangedError: the branch moved meanwhile.
+            StorageError: the disk failed; nothing was written.
+        """
+        check.flag(in_place=in_place, dry_run=dry_run)
+        check.texts(providers=providers)
+        writer, store, repairs = self._writer, self._writer.store, history.branch_repair
+        name = self._revision(name_of(session, "session"))
+        if not any(mark in name for mark in ("~", "^", "@")):
+            name = find_branch(store, name) or name
+        tip, ref = resolve_commit(store, name), ref_of(store, name) or ""
+        if not ref.startswith(BRANCHES) or store.refs.read(ref) != tip:
+            ref = ""
+        if in_place and not ref:
+            raise InvalidInputError(
+                f"{name[:80]} is not a branch, so it cannot be repaired in place"
+            )
+        mended, count = repairs.repaired_context(writer.contexts, ref or tip, providers)
+        if not mended.faults:
+            return ContextRepairReport(repairs.SOUND, ref, tip, count, (), mended.adaptations)
+        target = ref
+        if not in_place:
+            target, end = repairs.repair_target(writer.contexts, ref, tip)
+            if end != tip:
+                tip = end
+                mended, count = repairs.repaired_context(writer.contexts, target, providers)
+                if not mended.faults:
+                    return ContextRepairReport(
+                        repairs.REPAIRED_BEFORE, ref, tip, count, (), mended.adaptations, target
+                    )
+        result = None if dry_run else repairs.write_repair(writer.on(target), mended, tip)
+        outcome = repairs.BROKEN if dry_run else repairs.REPAIRED
+        return ContextRepairReport(
+            outcome, ref, tip, count, mended.faults, mended.adaptations, target, result
+        )
+
+
+def _damaged(ref: str, tip: ObjectId, error: TraceError) -> SessionInfo:
+    agent, session, _ = session_name(ref) or ("", ref.removeprefix(BRANCHES), "")
+    return SessionInfo(ref, tip, agent, session, damage=error.message)
