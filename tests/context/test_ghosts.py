@@ -13,12 +13,12 @@ from trace_store.context.compiled import CompiledContext
 from trace_store.context.content import seen_of_ghost
 from trace_store.context.ghost import GHOST_TOKENS, ghost_text
 from trace_store.context.tokens.tokenizer import get_tokenizer
-from trace_store.maintenance.gc import gc, prune
 from trace_store.maintenance.purge import plan_purge, purge
 from trace_store.objects.message import Message
-from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.objects.parts import Text, ToolCall, ToolResult
 from trace_store.repo.repository import Repo
-from trace_store.store.handle import Store
+from trace_store.store.store import Store
+from trace_store.writer import Writer
 
 
 def call(id_: str, name: str, arguments: str) -> Message:
@@ -38,6 +38,16 @@ def ghosts(context: CompiledContext) -> list[str]:
     return [message.text for message in context if message.ghost]
 
 
+ADDRESS = bytes.fromhex("31415926"), 1
+"""Real addresses are random; this one has few tokens, which leaves room for the subject."""
+
+
+def placeholders(repo: Repo, *messages: Message) -> list[str]:
+    tip = repo.commit(messages).oid
+    entries = repo.contexts.fold(tip).entries
+    return [ghost_text(ADDRESS, entry.message, repo.store.objects.read) for entry in entries]
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "subject"),
     [
@@ -54,22 +64,26 @@ def ghosts(context: CompiledContext) -> list[str]:
 def test_a_call_says_its_file_or_command(
     repo: Repo, name: str, arguments: str, subject: str
 ) -> None:
-    made = repo.commit([call("c1", name, arguments), result("c1", "x" * 360)])
-    repo.remove(made.addresses[0], ghost=True)
-    first, second = ghosts(repo.compile())
-    assert first.startswith("[removed: "), first
-    words = first.removeprefix("[removed: ").split(", ")
-    # An address of many tokens leaves less room for the subject, or none.
-    assert len(words) == 2 or subject.startswith(words[0]), first
-    assert first.endswith(f", {made.addresses[0].short(8)}]")
-    address = made.addresses[1].short(8)
-    assert second.replace("result, ", "") == f"[removed: 100 tokens, {address}]"
+    first, second = placeholders(repo, call("c1", name, arguments), result("c1", "done well " * 36))
+    assert first.startswith(f"[removed: {subject}, ")
+    assert first.endswith(" tokens, 31415926.1]")
+    assert second == "[removed: done well, 100 tokens, 31415926.1]"
 
 
-def test_prose_says_only_its_size(repo: Repo) -> None:
-    [made] = repo.append("user", "x" * 36).addresses
-    repo.remove(made, ghost=True)
-    assert ghosts(repo.compile()) == [f"[removed: 10 tokens, {made.short(8)}]"]
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Fix the parser, please.\nIt is slow.", "Fix the parser"),
+        ("\n\n     1\tdef parse():\n     2\t    pass", "def parse"),
+        ("悬空引用 verify 的问题", "verify"),
+        ("悬空引用", ""),
+        ("12 34", ""),
+    ],
+)
+def test_prose_says_its_first_words(repo: Repo, text: str, words: str) -> None:
+    [ghost] = placeholders(repo, Message("user", (Text(text),)))
+    subject = ghost.removeprefix("[removed: ").rpartition(" token")[0].rpartition(", ")[0]
+    assert subject == words
 
 
 def test_it_stays_as_it_is(repo: Repo) -> None:
@@ -79,8 +93,8 @@ def test_it_stays_as_it_is(repo: Repo) -> None:
     before = repo.compile()
     text, prefix = ghosts(before), before.prefix_hash
     repo.edit(made, "short")
-    gc(repo.store, grace_days=0)
-    prune(repo.store, grace_days=0)
+    repo.maintenance.gc(grace_days=0)
+    repo.maintenance.prune(grace_days=0)
     after = repo.compile()
     assert (ghosts(after), after.prefix_hash) == (text, prefix)
     assert repo.contexts.verify().matches
@@ -107,7 +121,7 @@ def test_restore_puts_it_back_at_its_place(repo: Repo) -> None:
 def test_real_messages_have_at_most_twenty_tokens(tmp_path: Path) -> None:
     tokenizers = [get_tokenizer(name) for name in ("cl100k_base", "o200k_base")]
     with Store.init(str(tmp_path / ".trace")) as store:
-        importers.import_file.import_paths(store, [str(path) for path in real_files()])
+        importers.import_file.import_paths(Writer(store), [str(path) for path in real_files()])
         repo = Repo(store, author="Ada <ada@example.org>")
         seen: dict[bytes, str] = {}
         with_subject = 0
@@ -125,7 +139,7 @@ def test_real_messages_have_at_most_twenty_tokens(tmp_path: Path) -> None:
 def test_every_provider_takes_ghosts_of_real_calls(path: Path, tmp_path: Path) -> None:
     """Every third unit leaves a ghost; restoring gives the same context as before."""
     with Store.init(str(tmp_path / ".trace")) as store:
-        importers.import_file.import_paths(store, [str(path)])
+        importers.import_file.import_paths(Writer(store), [str(path)])
         repo = Repo(store, author="Ada <ada@example.org>")
         branch = max(repo.branches.list(), key=lambda each: len(repo.compile(each.name)))
         repo.branches.switch(branch.name)
