@@ -276,6 +276,19 @@ def test_what_is_brought_back_and_sealed_is_not_written_again(tmp_path: Path) ->
     assert len(main_line(reopen(tmp_path))) == 22
 
 
+def test_a_pack_that_git_has_yet_to_remove_is_not_relied_on(tmp_path: Path) -> None:
+    """git removes the journals first, then the record of seals, then the packs."""
+    store = new_store(tmp_path)
+    append(store, "one")
+    seal(store)
+    wipe(tmp_path)
+    append(store, "two")
+    for folder in ("objects", "refs"):
+        shutil.rmtree(tmp_path / ".trace" / folder)
+    assert main_line(reopen(tmp_path)) == ["one", "two"]
+    assert errors(reopen(tmp_path)) == []
+
+
 def test_what_a_lost_transaction_named_comes_back_from_quarantine(tmp_path: Path) -> None:
     """Pruning does not see the refs in a lost journal."""
     text = "large, so that it is not written twice " * 200

@@ -42,13 +42,18 @@ def recover(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> boo
     objects.packs.refresh()  # removed packs no longer count, even if this process has them open
     held |= objects.refresh_tombstones()  # what was purged since stays away
     pasts = Pasts(refs.lineage)
+
+    def is_safe(oid: bytes) -> bool:
+        # Without a record of seals, git is removing files, and a pack may be the next one.
+        return journal.published.stamp is not None and objects.is_packed(oid)
+
     while journal.lost:
         file = journal.lost[0]
         if not journal.scan_removed(file):
             return False
         for frame in list(file.transactions()):
             found = _objects(journal, file, frame)
-            lacking = {o: d for o, d in found if o not in held and not objects.is_packed(o)}
+            lacking = {o: d for o, d in found if o not in held and not is_safe(o)}
             moves = _judged(journal, refs, pasts, frame)
             if not lacking and not moves:
                 continue

@@ -324,8 +324,8 @@ class Transactions:
         if self._objects.checked_generation != self._journal.generation:
             look_again(self._objects, self._journal, given, moves)
         found = self._journal.lacking(given)
-        if longest < WORTH_LOOKING_UP_BYTES:
-            return found
+        if longest < WORTH_LOOKING_UP_BYTES or self._journal.published.stamp is None:
+            return found  # without a record of seals, git may just be removing the packs
         # A loose file may have been written without a sync, and a damaged copy does not count.
         is_packed = self._objects.is_packed
         return {
