@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from trace_store import history
+from trace_store import store as stores
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
-from trace_store.contracts.ref_names import BRANCHES, FORKS, staged_ref
+from trace_store.contracts.ref_names import BRANCHES, FORKS, RECOVERED, staged_ref
 from trace_store.objects.commit import read_commit
 from trace_store.refs.head import NAME
-from trace_store.store.recovery import left_out
 from trace_store.store.revision import branches_by_time, upstreams
 
 TYPE_CHECKING = False
@@ -128,6 +128,8 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
     refs = store.refs.status()
     commit = None if head.oid is None else read_commit(head.oid, store.objects.read)
     staged, is_staged_here = _staged(store, head)
+    has_recovered = next(iter(store.refs.iterate(RECOVERED)), None) is not None
+    recovered = stores.recovery.left_out(store.refs) if has_recovered else {}
     return Status(
         ref=head.ref,
         oid=head.oid,
@@ -145,7 +147,7 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         budget=store.config.budget,
         diverged=refs.diverged,
         incomplete=tuple(refs.incomplete),
-        recovered=left_out(store.refs),
+        recovered=recovered,
         branch_count=refs.branch_count,
         newest_branch=_newest(store, head, refs.branch_count),
         unsealed_transactions=unsealed.transactions,

@@ -17,7 +17,6 @@ from trace_store.disk.layout import is_stopped_file
 from trace_store.repo.line import Line
 from trace_store.repo.observers import observe
 from trace_store.store.discovery import find
-from trace_store.store.reflogs import log_command
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 
@@ -326,7 +325,7 @@ class Repo(Line):
         changed = self.store.config.set(key, value)
         if changed:
             said = f"{key} removed" if value is None else f"{key} = {self.store.config.get(key)}"
-            log_command(self.store, f"config: {said}", self.writer.author)
+            trace_store.store.reflogs.log_command(self.store, f"config: {said}", self.writer.author)
         return changed
 
     def operations(
