@@ -75,6 +75,7 @@ def test_rules_find_files_tasks_decisions_and_open_ends(repo: Repo) -> None:
             "reads": 1,
             "writes": 1,
             "finding": "",
+            "deleted": False,
         }
     ]
     assert found["tasks"] == [
@@ -327,3 +328,126 @@ def test_what_a_program_says_again_and_again_is_no_request() -> None:
     assert found["request"] == "whoa, we need to discuss this first"
     assert found["requests"] == ["Keep the public names. It does that because people use them."]
     assert found["constraints"] == ["Keep the public names."]
+
+
+def test_a_short_reply_says_what_it_answers() -> None:
+    found = played(
+        Message("user", "<command-name>/model</command-name><command-args>opus</command-args>"),
+        Message(
+            "user", "<command-name>/review</command-name>\n<command-args>story 4</command-args>"
+        ),
+        Message("assistant", "Let me look. Should I apply the four patches?"),
+        Message("user", "yes"),
+        Message("assistant", "I applied them."),
+        Message(
+            "user",
+            "# Files mentioned by the user:\n\n## My request for Codex:\nThen commit them all.",
+        ),
+    )
+    assert found["request"] == "/review story 4"
+    assert found["requests"] == ["yes (to: Should I apply the four patches?)"]
+    assert found["latest_request"] == "Then commit them all."
+
+
+def test_a_sentence_before_a_call_is_no_outcome() -> None:
+    found = played(
+        Message("user", "Plan it."),
+        Message("assistant", "Now I know enough. Let me write the plan."),
+        call("1", "ExitPlanMode", plan="# One index for all\n\nKeep it short."),
+        result("1", "The user doesn't want to proceed with this tool use.", is_error=True),
+        Message("user", "[Request interrupted by user for tool use]"),
+    )
+    assert (found["outcome"], found["last_said"][:3]) == ("", "Now")
+    assert found["open_ends"] == [
+        "Rejected by the user: One index for all",
+        "Interrupted by the user",
+    ]
+
+
+def test_a_check_says_how_it_ended_and_what_was_written_since() -> None:
+    found = played(
+        Message("user", "Fix it."),
+        call("1", "Bash", command="git diff vitest.config.ts"),
+        result("1", "+ 3 errors"),
+        call("2", "Bash", command="npx vitest run"),
+        result("2", "Tests  31 passed (31)"),
+        call("3", "Edit", file_path="/src/a.ts", old_string="a", new_string="b"),
+        result("3", "ok"),
+        call("4", "Edit", file_path="/src/a.ts", old_string="x", new_string="y"),
+        result("4", "String to replace not found", is_error=True),
+        call("5", "Bash", command="pytest -q"),
+        result("5", "2 failed, 3 passed\nExit code 1", is_error=True),
+    )
+    assert found["checks"] == [
+        {
+            "program": "vitest",
+            "passed": True,
+            "said": "Tests  31 passed (31)".replace("  ", " "),
+            "writes_since": 1,
+        },
+        {"program": "pytest", "passed": False, "said": "2 failed, 3 passed", "writes_since": 0},
+    ]
+
+
+def test_files_are_counted_by_what_became_of_them() -> None:
+    patch = "*** Begin Patch\n*** Delete File: old.py\n*** End Patch"
+    found = played(
+        Message("user", "Tidy up."),
+        call("1", "Read", file_path="/w/old.py"),
+        result("1", "x = 1"),
+        call("2", "apply_patch", input=patch),
+        result("2", "Done"),
+        call("3", "Write", file_path="/w/new.py", content="x = 1"),
+        result("3", "File has not been read yet", is_error=True),
+        call("4", "Write", file_path="/w/new.py", content="x = 1"),
+        result("4", "ok"),
+        call("5", "Bash", command="cd /w && rm /w/new.py"),
+        result("5", "ok"),
+    )
+    files = [
+        (each["path"], each["reads"], each["writes"], each["deleted"]) for each in found["files"]
+    ]
+    assert files == [("/w/old.py", 1, 1, True), ("/w/new.py", 0, 2, True)]
+
+
+def test_it_names_what_runs_and_where_and_the_last_links() -> None:
+    found = played(
+        Message("user", "Start the servers."),
+        call("1", "Bash", command="PORT=3001 pnpm dev", run_in_background=True),
+        result("1", "Command running in background with ID: b1"),
+        call("2", "Bash", command="ngrok http 3001", run_in_background=True),
+        result("2", "Command running in background with ID: b2"),
+        call("3", "KillShell", shell_id="b2"),
+        result("3", "killed"),
+        Message(
+            "assistant", "It is open as https://example.org/pull/12. Next I attach the session."
+        ),
+        call("4", "shell", command=["attach", "--force"], workdir="/w/other"),
+    )
+    assert found["running"] == ["b1: PORT=3001 pnpm dev"]
+    assert found["links"] == ["https://example.org/pull/12"]
+    assert found["open_ends"] == ["No result yet: attach --force (in /w/other)"]
+
+
+def test_questions_quotations_and_diagnoses_are_neither_constraints_nor_decisions() -> None:
+    found = played(
+        Message("user", "Do I have to run it myself? You have to name the entity first."),
+        Message(
+            "assistant",
+            "```\nWe will use the generic form instead of a skill.\n```\n"
+            "The page is calling staging instead of localhost. We chose port 3000.",
+        ),
+    )
+    assert found["constraints"] == ["You have to name the entity first."]
+    assert [each["text"] for each in found["decisions"]] == ["We chose port 3000."]
+
+
+def test_a_search_that_finds_nothing_has_not_failed() -> None:
+    found = played(
+        Message("user", "Look."),
+        call("1", "Bash", command="cd /w && git diff --no-index a b"),
+        result("1", "Exit code 1\n-x = 1\n+x = 2", is_error=True),
+        call("2", "Bash", command="grep -n fold missing.py"),
+        result("2", "grep: missing.py: No such file or directory\nExit code 1", is_error=True),
+    )
+    assert found["error_count"] == 1

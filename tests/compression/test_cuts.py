@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.compression.support.agent_session import LONG, call, result
 from tests.support.pictures import png
-from trace_store import Image, Message, Repo, Text, ToolResult
+from trace_store import Image, Message, Repo, Text, ToolCall, ToolResult
 from trace_store.compression.cuts import shortened
 from trace_store.context.activity import says_failure
 
@@ -169,3 +170,65 @@ def test_outputs_that_a_format_files_under_the_user_are_no_words_of_the_user() -
         shown = [m.text for m in repo.compile().messages]
         assert "Fix the bug in the fold." in shown
         assert sum("lines removed: trace expand" in text for text in shown) > 5
+
+
+def test_an_output_in_a_json_object_is_cut_by_its_lines() -> None:
+    lines = [f"compiling unit {number}" for number in range(200)]
+    lines[90] = 'src/app.ts(3,1): error TS2304: Cannot find name "fold".'
+    wrapped = json.dumps({"output": "\n".join(lines), "metadata": {"exit_code": 2}})
+    for text in (wrapped, f"Wall time: 3 s\nOutput:\n{wrapped}"):
+        cut = shortened(text, 80, "abc.0", failures=True)
+        assert lines[90] in cut
+        assert "lines removed" in cut
+        assert missing(cut) == 200 - sum(line in lines for line in cut.splitlines())
+
+
+def test_a_heading_goes_with_what_is_below_it() -> None:
+    """Else it would be read as that of the next lines that stay."""
+    filler = "  filler: 1234567890,\n" * 9
+    records = [f'run {n} {{\n  "commands": {n},\n{filler}}}' for n in range(9)]
+    for tokens in range(20, 120, 7):
+        kept = shortened("\n".join(records), tokens, "abc.0").splitlines()
+        for line, following in zip(kept, [*kept[1:], ""], strict=True):
+            assert not line.endswith("{") or '"commands"' in following
+
+
+def test_brackets_rules_and_numbers_are_not_kept() -> None:
+    text = "\n".join(
+        ["   1\u2192---"] + [f"  {n}\u2192  }}" for n in range(300)] + ["  301\u2192return fold"]
+    )
+    cut = shortened(text, 24, "abc.0")
+    assert "return fold" in cut
+    assert "}" not in cut
+
+
+def test_how_checks_ended_is_kept() -> None:
+    lines = [f"test_{n}.py ." for n in range(200)] + ["1273 pass", "1 fail"]
+    lines += [f"coverage of {n}.py" for n in range(200)]
+    cut = shortened("\n".join(lines), 40, "abc.0", failures=True)
+    assert "1273 pass" in cut
+    assert "1 fail" in cut
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("Task", {"prompt": "Look."}), ("Read", {"file_path": "/w/SKILL.md"})]
+)
+def test_reports_and_instructions_stay_longer(tool: str, arguments: dict[str, str]) -> None:
+    text = "\n".join(f"- option {number}: {'text ' * 9}" for number in range(60))
+    kept = {}
+    for name, given in ((tool, arguments), ("Fetch", {"url": "x"})):
+        with Repo.memory() as repo:
+            repo.append("user", "Go on.")
+            made = ToolCall("1", name, json.dumps(given))
+            repo.commit(
+                [Message("assistant", [made]), Message("tool", [ToolResult("1", [Text(text)])])]
+            )
+            for number in range(40):
+                repo.append("assistant", f"{number} done. " * 40)
+            repo.compression.trim(repo.compile().token_count - 300, keep_last=0, partial=True)
+            [part] = repo.compile().messages[2].parts
+            assert isinstance(part, ToolResult)
+            [inner] = part.content
+            assert isinstance(inner, Text)
+            kept[name] = inner.text.count("option")
+    assert kept[tool] >= kept["Fetch"]

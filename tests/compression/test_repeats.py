@@ -209,7 +209,10 @@ def test_a_later_version_of_the_whole_file_takes_the_place_and_lost_lines_are_li
             text = shown(repo)
             verb = "read again" if later[0] == "Read" else "written again"
             assert f"[parser.py was {verb} in " in text
-            assert f"; {gone} line{'s' if gone > 1 else ''} of this version stand nowhere" in text
+            assert (
+                f"; {gone} line{'s' if gone > 1 else ''} of this version stand{'' if gone > 1 else 's'} nowhere"
+                in text
+            )
 
 
 def test_a_file_that_was_rewritten_is_the_same_file_by_its_path(repo: Repo) -> None:

@@ -298,8 +298,8 @@ def test_what_is_left_of_an_output_is_whole_lines(tokens: int) -> None:
 
 
 def test_a_short_output_stays_as_it_is() -> None:
-    assert shortened("x" * (4 * 50 + 160), 50, "abc.0") == ""
-    assert shortened("x" * (4 * 50 + 161), 50, "abc.0").count("x") == 4 * 50 + 1
+    assert shortened("x" * (4 * 50 + 320), 50, "abc.0") == ""
+    assert shortened("x" * (4 * 50 + 321), 50, "abc.0").count("x") == 4 * 50 + 1
     assert shortened(LONG, 0, "abc.0") == "[120 lines removed: trace expand abc.0]"
 
 

@@ -1,4 +1,4 @@
-"""Work state, extracted from messages: files, tasks, decisions, open ends.
+"""Work state, extracted from messages: requests, tasks, decisions, checks, files, open ends.
 
 Files, commands and to-dos come from the tool calls and are exact for known tools. Decisions and findings are sentences
 quoted from the messages, so nothing is invented, but some are missed.
@@ -14,8 +14,11 @@ from trace_store.context.activity import (
     DROPPED,
     REJECTED,
     RUN,
+    WRITE,
     action_of,
     activity_of,
+    counts_checks,
+    output_lines,
     test_program,
     was_stopped,
 )
@@ -26,6 +29,7 @@ from trace_store.context.wording import (
     decisions_in,
     excerpt,
     head_and_tail,
+    is_narration,
     is_prompt,
     sentences,
 )
@@ -47,7 +51,10 @@ MAXIMUM_DECISIONS = 20
 MAXIMUM_OPEN = 10
 MAXIMUM_REQUESTS = 60
 MAXIMUM_CONSTRAINTS = 20
-_REQUEST_CHARACTERS = 400
+MAXIMUM_LINKS = 6
+_REQUEST_CHARACTERS = 1_000
+_RECENT_REQUESTS, _RECENT_CHARACTERS = 4, 600
+"""The last requests are shown at this length, since they govern what is next."""
 _OUTCOME_CHARACTERS = 800
 _TASK_CHARACTERS = 200
 _REPEATED = 3
@@ -58,6 +65,26 @@ _FILES = re.compile(r"[\w/-]\.(?!\d)\w{1,5}\b")
 """Names of files in a sentence."""
 _COMMITTED = re.compile(r"^\[[^\]\n]* ([0-9a-f]{7,40})\] ", re.MULTILINE)
 """What `git commit` prints."""
+_LINK = re.compile(r"https?://[^\s)\]>\"'`|]+")
+_IN_BACKGROUND = re.compile(r"running in (?:the )?background with ID:? (\w+)", re.IGNORECASE)
+_COMMAND = re.compile(
+    r"<command-name>(/[^<\s]+)</command-name>(?:.*?<command-args>([^<]*)<)?", re.DOTALL
+)
+"""A command of the user, as Claude Code writes it."""
+_OWN_COMMANDS = re.compile(
+    r"/(?:clear|compact|model|log(?:in|out)|cost|exit|quit|resume|status|config|mcp|help|context|usage|doctor|fast"
+    r"|plan|permissions|memory|hooks|agents|plugin|terminal-setup|ide|add-dir|effort)$"
+)
+"""Commands that set up the agent, and ask for no work."""
+_WRAPPED_REQUEST = re.compile(r"^## My request for [^\n]*:\s*\n", re.MULTILINE)
+_QUESTION = re.compile(
+    r"\?$|^(?:(?:and|so|but|ok|okay) )*(?:why|what|how|who|will|do|does|is|are|can|could) ",
+    re.IGNORECASE,
+)
+_FEW_WORDS = 3
+"""A reply of so few words says nothing without what it answers."""
+_INTERRUPTED = "[Request interrupted by user"
+_WORD = re.compile(r"[A-Za-z]{3,}")
 _SHELL_AROUND = re.compile(
     r"^(?:cd [^&;|]+(?:&&|;)\s*)+|\s*(?:2>&1|\|\s*(?:tail|head|grep|tee)\b.*)+\s*$"
 )
@@ -66,12 +93,30 @@ _SHELL_AROUND = re.compile(
 
 @value
 class FileNote:
-    """A file that was used: numbers of reads and writes, and a quoted sentence about it, or ""."""
+    """A file that was used: numbers of reads and writes, a sentence about it or "", and whether it is deleted."""
 
     path: str
     reads: int
     writes: int
     finding: str
+    is_deleted: bool = False
+
+
+@value
+class Check:
+    """The last run of a check.
+
+    Attributes:
+        program: what ran, such as `pytest`.
+        passed: whether it passed.
+        said: the line that says how it ended, or "".
+        writes_since: how many times files were written since then.
+    """
+
+    program: str
+    passed: bool
+    said: str
+    writes_since: int
 
 
 @value
@@ -83,11 +128,15 @@ class WorkState:
         latest_request: the beginning of the last prompt, or "" if it is the first.
         requests: the beginnings of the prompts between them, in order.
         constraints: what the user forbade or demanded, one sentence each, in order.
-        outcome: the beginning of the last answer.
+        outcome: the last answer, if it ended the work; long ones without their middle.
+        last_said: the last answer, if calls followed it.
         summary: a summary by a model, or "".
         files: files that were read or written, the latest last.
         tasks: all to-dos by their latest state; those that a later list left out are `dropped` if they were open.
         decisions: in order.
+        checks: the last run of each check.
+        running: the commands that run in the background.
+        links: the last addresses of the web that answers name.
         code_commit: the code's newest git commit that the work made or is at, or "".
         open_ends: unfinished work, one sentence each.
         command_count: number of commands that were run.
@@ -101,10 +150,14 @@ class WorkState:
     requests: tuple[str, ...]
     constraints: tuple[str, ...]
     outcome: str
+    last_said: str
     summary: str
     files: tuple[FileNote, ...]
     tasks: tuple[ToDo, ...]
     decisions: tuple[Decision, ...]
+    checks: tuple[Check, ...]
+    running: tuple[str, ...]
+    links: tuple[str, ...]
     code_commit: str
     open_ends: tuple[str, ...]
     command_count: int
@@ -120,15 +173,20 @@ class WorkState:
         """Return it as Markdown, for a model and for people."""
         lines = [self.summary] if self.summary else []
         if not self.summary:
-            lines += [f"Request: {self.request}"] * bool(self.request)
+            first = "First request" if self.latest_request else "Request"
+            lines += [f"{first}: {self.request}"] * bool(self.request)
             lines += [f"Latest request: {self.latest_request}"] * bool(self.latest_request)
             lines += [f"Outcome: {self.outcome}"] * bool(self.outcome)
+            lines += [f"Last said: {self.last_said}"] * bool(self.last_said)
         lines += [f"Code commit: {self.code_commit}"] * bool(self.code_commit)
         lines += _section("Further requests", self.requests)
         lines += _section("Constraints", self.constraints)
-        lines += _section("Tasks", [f"[{_box(each)}] {each.text}" for each in self.tasks])
+        lines += _section("Tasks", [_task_line(each) for each in self.tasks])
         lines += _section("Decisions", [_with_reason(each) for each in self.decisions])
+        lines += _section("Checks", [_check_line(each) for each in self.checks])
         lines += _section("Files", [_file_line(each) for each in self.files])
+        lines += _section("Running", self.running)
+        lines += _section("Links", self.links)
         lines += _section("Open", self.open_ends)
         return "\n".join(lines)
 
@@ -148,21 +206,25 @@ def work_state(
     """
     activity = activity_of(messages)
     prompts = _prompts(messages)
-    answers = [text for m in messages if m.role == "assistant" and (text := m.text.strip())]
+    said, is_last = _last_answer(messages)
     findings = _findings(messages, activity)
+    known = "\n".join(prompts)
     return WorkState(
         request=excerpt(prompts[0], _REQUEST_CHARACTERS) if prompts else "",
         latest_request=excerpt(prompts[-1], _REQUEST_CHARACTERS) if prompts[1:] else "",
         requests=tuple(_middle_requests(prompts)),
         constraints=tuple(dict.fromkeys(_constraints(prompts)))[:MAXIMUM_CONSTRAINTS],
-        outcome=_ends(answers[-1], _OUTCOME_CHARACTERS) if answers else "",
+        outcome=said if is_last else "",
+        last_said="" if is_last else said,
         summary="",
-        files=tuple(
-            FileNote(each.path, each.reads, each.writes, findings.get(each.path, ""))
-            for each in activity.files[-MAXIMUM_FILES:]
-        ),
+        files=tuple(_file_notes(activity, findings))[-MAXIMUM_FILES:],
         tasks=activity.all_todos,
-        decisions=tuple(_decisions(messages))[-MAXIMUM_DECISIONS:],
+        decisions=tuple(d for d in _decisions(messages) if d.text not in known)[
+            -MAXIMUM_DECISIONS:
+        ],
+        checks=tuple(_checks(activity)),
+        running=tuple(_running(messages)),
+        links=tuple(_links(messages)),
         code_commit=_last_commit(messages) or code_commit,
         open_ends=tuple(_open_ends(messages, activity)),
         command_count=len(activity.commands),
@@ -173,10 +235,120 @@ def work_state(
 
 
 def _prompts(messages: Sequence[MessageLike]) -> list[str]:
-    """Return what the user wrote, without what programs insert again and again."""
-    texts = [text for m in messages if is_prompt(m) and (text := m.text.strip())]
-    count = Counter(texts)
-    return [text for text in texts if count[text] < _REPEATED]
+    """Return what the user wrote, without what programs insert again and again; short replies with what they answer."""
+    found: list[tuple[str, str]] = []
+    answered = ""
+    for message in messages:
+        if message.role == "assistant":
+            answered = message.text.strip() or answered
+        elif message.role == "user":
+            text = _request_in(message)
+            if text:
+                found.append((text, answered))
+                answered = ""
+    count = Counter(text for text, _ in found)
+    return [
+        _in_context(text, answered)
+        for text, answered in found
+        if count[text] < _REPEATED or len(text.split()) <= _FEW_WORDS
+    ]
+
+
+def _request_in(message: MessageLike) -> str:
+    """Return what a message of the user asks for, without what its program puts around it, or ""."""
+    text = message.text.strip()
+    if command := _COMMAND.search(text):
+        name, words = command[1], (command[2] or "").strip()
+        return "" if _OWN_COMMANDS.match(name) else f"{name} {words}".strip()
+    if not is_prompt(message):
+        return ""
+    return _WRAPPED_REQUEST.split(text)[-1].strip()
+
+
+def _in_context(text: str, answered: str) -> str:
+    """Return a reply of few words with the last question before it, or the last sentence."""
+    if len(text.split()) > _FEW_WORDS or text.startswith("/") or not answered:
+        return text
+    said = [each for each in sentences(answered[-_OUTCOME_CHARACTERS:]) if not is_narration(each)]
+    questions = [each for each in said if each.endswith("?")]
+    about = (questions or said)[-1:]
+    return f"{text} (to: {excerpt(about[0], _TASK_CHARACTERS)})" if about else text
+
+
+def _last_answer(messages: Sequence[MessageLike]) -> tuple[str, bool]:
+    """Return the last answer, and whether no call and no interruption followed it."""
+    for message in reversed(messages):
+        if message.role == "assistant" and (text := message.text.strip()):
+            after = list(messages[messages.index(message) :])
+            calls = any(isinstance(p, ToolCall | ToolResult) for m in after for p in m.parts)
+            return _ends(text, _OUTCOME_CHARACTERS), not calls
+    return "", True
+
+
+def _checks(activity: Activity) -> Iterator[Check]:
+    """Yield the last run of each program that runs tests, in the order of these runs."""
+    last: dict[str, tuple[ToolStep, int]] = {}
+    writes = 0
+    for step in activity.steps:
+        failed = step.outcome is not None and step.outcome.failed
+        writes += step.action.kind == WRITE and not failed
+        if step.action.is_test and step.outcome is not None and not was_stopped(step.outcome):
+            program = test_program(step.action.text)
+            last.pop(program, None)
+            last[program] = step, writes
+    for program, (step, before) in last.items():
+        assert step.outcome is not None
+        said = [line for line in output_lines(step.said) if counts_checks(line)]
+        line = excerpt(said[-1], _TASK_CHARACTERS) if said else step.outcome.error
+        yield Check(program, not step.outcome.failed, line, writes - before)
+
+
+def _running(messages: Sequence[MessageLike]) -> Iterator[str]:
+    """Yield the commands that were started in the background, and that no later call stopped."""
+    started: dict[str, str] = {}
+    commands: dict[str, str] = {}
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                action = action_of(part)
+                commands[part.id] = action.text
+                if "kill" in part.name.lower() or "stop" in part.name.lower():
+                    for name in [each for each in started if each in part.arguments]:
+                        del started[name]
+            elif isinstance(part, ToolResult):
+                text = "\n".join(each.text for each in part.content if isinstance(each, Text))
+                found = _IN_BACKGROUND.search(text[:_OUTCOME_CHARACTERS])
+                if found and commands.get(part.call_id):
+                    command = excerpt(commands[part.call_id], _REQUEST_CHARACTERS)
+                    started[found[1]] = f"{found[1]}: {command}"
+    yield from started.values()
+
+
+def _links(messages: Sequence[MessageLike]) -> list[str]:
+    """Return the last addresses that answers name, the latest last."""
+    found: dict[str, None] = {}
+    for message in messages:
+        if message.role == "assistant":
+            for each in _LINK.findall(message.text):
+                found.pop(each.rstrip(".,;:*"), None)
+                found[each.rstrip(".,;:*")] = None
+    return list(found)[-MAXIMUM_LINKS:]
+
+
+def _file_notes(activity: Activity, findings: dict[str, str]) -> Iterator[FileNote]:
+    """Yield the files, each once: a relative path is that of the only absolute one which ends with it."""
+    absolute = [each.path for each in activity.files if each.path.startswith("/")]
+    notes: dict[str, FileNote] = {}
+    for each in activity.files:
+        ends = [path for path in absolute if path.endswith(f"/{each.path}")]
+        path = ends[0] if len(ends) == 1 else each.path
+        known = notes.pop(path, FileNote(path, 0, 0, ""))
+        finding = findings.get(each.path, "") or known.finding
+        if len(_WORD.findall(finding.replace(_name(path), ""))) < _FEW_WORDS + 1:
+            finding = ""
+        counts = known.reads + each.reads, known.writes + each.writes
+        notes[path] = FileNote(path, *counts, finding, each.is_deleted)
+    yield from notes.values()
 
 
 def _ends(text: str, width: int) -> str:
@@ -188,8 +360,9 @@ def _ends(text: str, width: int) -> str:
 
 
 def _middle_requests(prompts: Sequence[str]) -> Iterator[str]:
-    for text in prompts[1:-1][-MAXIMUM_REQUESTS:]:
-        yield excerpt(text, _TASK_CHARACTERS)
+    middle = prompts[1:-1][-MAXIMUM_REQUESTS:]
+    for number, text in enumerate(middle, _RECENT_REQUESTS - len(middle)):
+        yield excerpt(text, _RECENT_CHARACTERS if number >= 0 else _TASK_CHARACTERS)
 
 
 def _constraints(prompts: Sequence[str]) -> Iterator[str]:
@@ -197,7 +370,7 @@ def _constraints(prompts: Sequence[str]) -> Iterator[str]:
         later = "\n".join(prompts[number + 1 :])
         for each in sentences(_WRAPPED.sub(" ", text)):
             # What a later prompt quotes is taken up there, and often replaced.
-            if INSTRUCTION.search(each) and each not in later:
+            if INSTRUCTION.search(each) and not _QUESTION.search(each) and each not in later:
                 yield each
 
 
@@ -225,8 +398,16 @@ def _last_commit(messages: Sequence[MessageLike]) -> str:
     return found
 
 
-def _box(todo: ToDo) -> str:
-    return "x" if todo.is_done else "-" if todo.status == DROPPED else " "
+def _task_line(todo: ToDo) -> str:
+    left_out = " (not on the last list)" if todo.status == DROPPED else ""
+    return f"[{'x' if todo.is_done else ' '}] {todo.text}{left_out}"
+
+
+def _check_line(check: Check) -> str:
+    said = f": {check.said}" if check.said else ""
+    writes = check.writes_since
+    since = f"; files were written {writes} time{'s' * (writes > 1)} since" if writes else ""
+    return f"{check.program} {'passed' if check.passed else 'failed'}{said}{since}"
 
 
 def _check_of(step: ToolStep) -> str:
@@ -280,7 +461,8 @@ def _open_ends(messages: Sequence[MessageLike], activity: Activity) -> Iterator[
     for step in activity.steps:
         is_recent = step.call is None or step.call in recent
         if step.outcome is None:
-            found.append(f"No result yet: {excerpt(step.action.subject, 100)}")
+            folder = f" (in {step.action.folder})" if step.action.folder else ""
+            found.append(f"No result yet: {excerpt(step.action.subject, 100)}{folder}")
         elif is_recent and step.outcome.failed and REJECTED.search(step.outcome.error):
             found.append(f"Rejected by the user: {excerpt(step.action.subject, 100)}")
         elif step.action.kind == RUN and not was_stopped(step.outcome):
@@ -296,8 +478,10 @@ def _open_ends(messages: Sequence[MessageLike], activity: Activity) -> Iterator[
     said_last = [m for m in messages if m.role in ("user", "assistant") and m.text.strip()][-1:]
     for message in said_last:
         parts = [each for each in SENTENCE_END.split(message.text.strip()) if each.strip()]
-        if message.role == "user":
-            yield f"Unanswered: {excerpt(message.text, SENTENCE_CHARACTERS)}"
+        if message.text.lstrip().startswith(_INTERRUPTED):
+            yield "Interrupted by the user"
+        elif message.role == "user" and _request_in(message):
+            yield f"Unanswered: {excerpt(_request_in(message), SENTENCE_CHARACTERS)}"
         elif parts and parts[-1].endswith("?"):
             yield f"Asked: {excerpt(parts[-1], SENTENCE_CHARACTERS)}"
 
@@ -320,4 +504,5 @@ def _with_reason(decision: Decision) -> str:
 def _file_line(file: FileNote) -> str:
     uses = [("read", file.reads), ("written", file.writes)]
     said = ", ".join(word if count == 1 else f"{word} {count}x" for word, count in uses if count)
+    said = f"{said}, deleted" if file.is_deleted else said
     return f"{file.path} ({said})" + (f": {file.finding}" if file.finding else "")

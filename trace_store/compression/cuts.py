@@ -15,9 +15,11 @@ from trace_store.context.activity import (
     RUN,
     WRITE,
     activity_of,
+    counts_checks,
     failure_rank,
     is_header,
     says_failure,
+    unwrapped,
     was_stopped,
 )
 from trace_store.context.wording import (
@@ -41,7 +43,7 @@ _ARGUMENT_CHARACTERS = 400
 _PROSE_CHARACTERS = 400
 CHARACTERS_PER_TOKEN = 4
 _NAMES = 10
-_NOTE_CHARACTERS = 160
+_NOTE_CHARACTERS = 320
 """A cut that saves fewer characters is not worth its note."""
 _TELLING_SHARE = 0.6
 """Maximum share of the kept characters for telling lines; the rest is head and tail."""
@@ -50,6 +52,7 @@ _UNUSUAL_SHARE = 0.1
 """Lines unlike all others are kept where most lines are alike: where they are at most this share."""
 _CONCLUSION_CHARACTERS = 300
 _DECISIONS = _FAILURES = 2
+_ENDINGS = 3
 _FEWEST_WORDS = 6
 """A shorter sentence concludes nothing."""
 GAP = "[…]"
@@ -58,6 +61,9 @@ _NOTE = re.compile(
     r"^\[(?:([\d,]+) lines?)?(?: and )?(?:([\d,]+) characters)? removed(?:, [^:\]\n]*)?: trace expand [0-9a-f.]+\]$",
     re.MULTILINE,
 )
+_NUMBERED = re.compile(r"^\s*\d+(?:→|\t|:|\|)\s?")
+_OPENS = re.compile(r"[{(\[:]\s*$|^\s*#+ ")
+"""A heading, or a line that opens what follows."""
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|\d+", re.IGNORECASE)
 
 
@@ -76,6 +82,7 @@ def shortened(
     room = tokens * CHARACTERS_PER_TOKEN
     if len(text) <= room + _NOTE_CHARACTERS:
         return ""
+    text = unwrapped(text)
     gone = Counter({"lines": 0, "characters": 0})
     lines = _NOTE.sub(lambda found: _counted(found, gone), text).splitlines()
     chosen = _chosen(lines, room, failures=failures)
@@ -111,7 +118,7 @@ def _chosen(lines: Sequence[str], room: int, *, failures: bool) -> set[int]:
     """Return the indexes of the lines to keep: telling ones, then head and tail."""
     chosen = _telling(lines, int(room * _TELLING_SHARE), failures=failures)
     rest = room - sum(len(lines[at]) + 1 for at in chosen)
-    worth = [at for at, line in enumerate(lines) if line.strip() and not is_header(line)]
+    worth = [at for at, line in enumerate(lines) if _says_something(line)]
     for places, share in ((worth, rest * 3 // 5), (worth[::-1], rest * 2 // 5)):
         for at in places:
             if at not in chosen:
@@ -119,17 +126,27 @@ def _chosen(lines: Sequence[str], room: int, *, failures: bool) -> set[int]:
                 if share < 0 or lines[at] == GAP:
                     break
                 chosen.add(at)
+    # A heading without what is below it would be read as that of the next lines.
+    chosen -= {at for at in chosen if at + 1 not in chosen and _OPENS.search(lines[at])}
     return chosen
+
+
+def _says_something(line: str) -> bool:
+    """Return True if a line says more than a bracket, a rule or its own number."""
+    if is_header(line):
+        return False
+    return line == GAP or any(map(str.isalnum, _NUMBERED.sub("", line, count=1)))
 
 
 def _telling(lines: Sequence[str], room: int, *, failures: bool) -> set[int]:
     """Return the indexes of the lines to keep wherever they stand."""
     failing = [at for at, line in enumerate(lines) if failures and says_failure(line.strip())]
+    ended = [at for at, line in enumerate(lines) if failures and counts_checks(line)][-_ENDINGS:]
     # A named place says more than a bare exit status; most errors are first causes or last results.
     ends = [each for pair in zip(failing, reversed(failing), strict=True) for each in pair]
     ends.sort(key=lambda at: failure_rank(lines[at].strip()))
     chosen: set[int] = set()
-    for at in dict.fromkeys((*ends, *_unusual(lines))):
+    for at in dict.fromkeys((*ended, *ends, *_unusual(lines))):
         size = len(lines[at]) + 1
         if size <= min(room, _TELLING_CHARACTERS):
             room -= size

@@ -63,9 +63,13 @@ class Repeat:
         """Return the text in the place of the output."""
         lost = ""
         if self.gone:
-            count = f"{len(self.gone):,} line{'' if len(self.gone) == 1 else 's'}"
+            count = (
+                "1 line of this version stands"
+                if len(self.gone) == 1
+                else f"{len(self.gone):,} lines of this version stand"
+            )
             own = working.short_address(self.output.at)
-            lost = f"; {count} of this version stand nowhere else: trace expand {own}"
+            lost = f"; {count} nowhere else: trace expand {own}"
         return f"[{self.said} {working.short_address(self.holder.at)}{lost}]"
 
 

@@ -32,7 +32,7 @@ from trace_store.compression.cuts import (
 from trace_store.compression.repeats import DUPLICATE, SUPERSEDED, repeats
 from trace_store.compression.selection import select
 from trace_store.compression.working import working_context
-from trace_store.context.activity import PLAN, WRITE, may_say_failure
+from trace_store.context.activity import AGENT, PLAN, WRITE, may_say_failure
 from trace_store.objects.parts import Reasoning
 
 TYPE_CHECKING = False
@@ -62,6 +62,8 @@ SMALLEST_TAIL = 1000
 """At least this many tokens of newest messages stay whole."""
 OUTPUT_TOKENS = (4000, 1000, 300, 80, 24)
 """Token limits for old outputs, tried in turn; the last leaves the lines that say most."""
+WEIGHT = 4
+"""How much longer an output stays than others, if it is a report or instructions, or others refer to it."""
 FAILED_TOKENS = 300
 """Token limit for the output of a failed call."""
 SMALLEST_FAILURE = 40
@@ -149,6 +151,7 @@ class _Trim:
         self.tail = self._start_of_tail(keep_last)
         self.sizes = tuple(working.tokens)
         self.repeats = repeats(working, self._may_leave)
+        self.holders: set[int] = set()
         self.older: list[tuple[Address, tuple[str, ...]]] = []
         self.savings: dict[str, list[int]] = {}
         self.reasons: dict[int, str] = {}
@@ -211,6 +214,7 @@ class _Trim:
             if each.reason == reason:
                 saved = working.shorten_output(each.output, each.note(working))
                 if saved:
+                    self.holders.add(each.holder.at)
                     self.older.append((working.messages[each.output.at].address, each.gone))
                 yield each.output.at, saved
 
@@ -231,7 +235,13 @@ class _Trim:
             for output in self._old_outputs():
                 if output.action.kind != PLAN:
                     least = SMALLEST_FAILURE if output.outcome.failed else 0
-                    yield output.at, self._shorten_output(output, max(tokens, least))
+                    share = WEIGHT if self._weighs_more(output) else 1
+                    yield output.at, self._shorten_output(output, max(tokens * share, least))
+
+    def _weighs_more(self, output: Output) -> bool:
+        """Return True for a report of another agent, for instructions, and for what another output refers to."""
+        action = output.action
+        return action.kind == AGENT or action.is_guidance or output.at in self.holders
 
     def _shorten_output(self, output: Output, tokens: int) -> int:
         """Cut an output to a number of tokens, or less deeply if that is enough for the target."""

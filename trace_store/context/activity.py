@@ -27,6 +27,8 @@ WRITE = "write"
 RUN = "run"
 SEARCH = "search"
 PLAN = "plan"
+AGENT = "agent"
+"""Another agent's work."""
 OTHER = "other"
 DROPPED = "dropped"
 """The status of an open to-do that a later list left out."""
@@ -40,6 +42,7 @@ _KINDS = {
     SEARCH: "grep glob ls list listdirectory searchfilecontent find findfile codebasesearch websearch webfetch "
     "searchdir searchfile",
     PLAN: "todowrite todo updateplan writetodos taskcreate taskupdate",
+    AGENT: "task agent dispatchagent spawnagent runsubagent delegate",
 }
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 _EDITORS = frozenset(("strreplaceeditor", "strreplacebasededittool", "texteditor"))
@@ -50,9 +53,12 @@ _SPANS = ("offset", "limit", "start_line", "end_line", "view_range", "line_start
 _SCRIPTED = re.compile(r"exec_command\(\{\s*cmd:\s*([\"'`])(.*?)(?<!\\)\1", re.DOTALL)
 """The commands in a script of Codex, which calls its tools from JavaScript."""
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_DELETED = re.compile(r"^\*\*\* Delete File: (.+)$", re.MULTILINE)
+_REMOVES = re.compile(r"(?:^|&& |; )(?:git )?rm (?:-\w+ )*([^\s|;&<>*?-][^\s|;&<>*?]*)")
 _SHELL_READ = re.compile(
     r"(?:cat|nl(?: -ba)?|((?:head|tail)(?: -n? ?\+?\d+)?|sed -n ['\"]?[\d,$]+p['\"]?)) ([^\s|;&<>*?]+)"
 )
+_GUIDANCE = re.compile(r"(?:^|[/\\])(?:SKILL|AGENTS|CLAUDE|GEMINI|CONTRIBUTING)\.md$")
 _FOLDERS = ("workdir", "cwd", "working_directory", "dir_path", "directory")
 _EXIT = re.compile(r"(?:\"exit_code\": ?|[Ee]xit code:? |exited with code |exit status )(-?\d+)")
 _HEADER = re.compile(
@@ -60,8 +66,9 @@ _HEADER = re.compile(
 )
 """Lines that Codex puts before the output of a command."""
 _TEST = re.compile(
-    r"\b(?:pytest|tox|nox|unittest|go test|cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun)(?: run)? test|jest|vitest|mocha"
-    r"|mvn test|gradle\w* test|rspec|phpunit|ctest|make (?:test|check)|mise run test\S*)"
+    r"(?<![\w-])(?:pytest|tox|nox|unittest|go test|cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun)(?: run)? test"
+    r"|jest|vitest|mocha|mvn test|gradle\w* test|rspec|phpunit|ctest|make (?:test|check)"
+    r"|mise run test\S*)(?![\w-]|\.\w)"
 )
 _FAILURE = re.compile(
     r"(?:[\w.]*(?:error|exception|failure)|fatal|failed)(?: [\w()]+){0,4}[:>]|traceback \(most recent"
@@ -73,7 +80,8 @@ _FAILURE = re.compile(
 _SAYS_FAILURE = re.compile(
     r"\(fail\)|^\W*(?:FAIL(?:ED|URE)?|ERROR)\b|---? FAIL|\.\.\. FAILED|^\s*not ok\b|^\s*[✗✘✕×]|^E\s{2,}\S"
     r"|(?i:\b(?:error|fatal|panic|exception|failure)(?:\[[\w-]+\]| [a-z]{1,5}-?\d+)?: )"
-    r"|\w*(?:Error|Exception)(?:: | \[|$)|^\S+?:\d+:\d+: \w|\d+:\d+\s+error\b"
+    r"|\w*(?:Error|Exception)(?:: | \[|$)|^\S+?:\d+:\d+: \w|\d+:\d+\s+error\b|\bE[A-Z]{5,}\b[: ]|^\s*ERROR\b"
+    r"|(?i:\bno matches found|\b(?:unable|failed) to \w|\bcould not \w|connection refused|timed out|build failed)"
     r"|(?i:traceback \(most recent|segmentation fault|core dumped|command not found|no such file or directory)"
     r"|(?i:permission denied|symbol\(s\) not found|undefined reference|panicked at|npm err!|\*\*\* .*error \d)"
     r"|(?i:exit(?:ed)?(?: with)? (?:code|status):? ?[1-9]\d*|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b)",
@@ -82,6 +90,13 @@ _SAYS_FAILURE = re.compile(
 _NONE_FAILED = re.compile(
     r"\b(?:0|no|without|zero) (?:\w+ )?(?:errors?|fail\w*|exceptions?|warnings?)\b", re.IGNORECASE
 )
+_COUNTS_CHECKS = re.compile(
+    r"\b\d[\d,]* (?:\w+ )?(?:pass(?:ed|ing)?|fail(?:ed|ing|ures?)?|errors?)\b"
+    r"|\b(?:built in|build succeeded|all checks passed)\b",
+    re.IGNORECASE,
+)
+"""Lines that say how tests, a build or a linter ended."""
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PLACES_FAILURE = re.compile(
     r"\(fail\)|^\W*FAIL(?:ED)?\b \S|---? FAIL|\.\.\. FAILED|^\s*not ok\b|^\s*[✗✘✕×]|^E\s{2,}\S"
     r"|[\w/\\-]\.\w{1,5}[:(]\d+.*\w|\d+:\d+\s+error\b|panicked at"
@@ -95,6 +110,11 @@ _SHOWS_TEXT = re.compile(
     r"\s*(?:cd [^&;|]+(?:&&|;)\s*)*(?:\S*/)?(?:cat|nl|sed|head|tail|less|grep|egrep|rg|ag|ls|find|tree|awk|jq|diff|wc"
     r"|git(?: -\S+| -C \S+)* (?:diff|show|log|status|grep|blame))\b"
 )
+_LOG_FILE = re.compile(r"\.(?:log|out|output|err)\b")
+_DIFFERS = re.compile(
+    r"(?:^|&&|;|\|)\s*(?:git (?:diff|grep)|diff|cmp|e?grep|rg|ag|test|\[)\s[^&;|]*$"
+)
+"""Commands that end with 1 to say that something differs, or is not there."""
 """Commands that print files or history, in which a word such as "error" says nothing about the command."""
 _NO_FAILURE = re.compile(
     r"sibling tool call errored|request interrupted|interrupted by (?:the )?user|cancell?ed|^\^C$",
@@ -140,6 +160,18 @@ class Action:
         """Whether it runs tests."""
         return self.kind == RUN and _TEST.search(self.text) is not None
 
+    @property
+    def is_guidance(self) -> bool:
+        """Whether it reads instructions for agents."""
+        return self.kind == READ and any(map(_GUIDANCE.search, self.paths))
+
+    @property
+    def deleted(self) -> tuple[str, ...]:
+        """The files that it deletes."""
+        if self.kind == RUN:
+            return tuple(map(normal_path, _REMOVES.findall(self.text)))
+        return tuple(map(normal_path, _DELETED.findall(self.text))) if self.kind == WRITE else ()
+
 
 @value
 class Outcome:
@@ -165,22 +197,25 @@ class ToolStep:
         outcome: how it ended; None without a result.
         call: the address of the message with the call; None outside a repository.
         result: the address of the message with the result, likewise.
+        said: the text of the result.
     """
 
     action: Action
     outcome: Outcome | None
     call: Address | None
     result: Address | None
+    said: str = ""
 
 
 @value
 class FileUse:
-    """Use of a file: number of reads and writes, and the message with the last call."""
+    """Use of a file: number of reads and writes, the message with the last call, and whether that deleted it."""
 
     path: str
     reads: int
     writes: int
     last: Address | None
+    is_deleted: bool = False
 
 
 @value
@@ -245,8 +280,9 @@ def activity_of(messages: Iterable[MessageLike]) -> Activity:
     for call, address in calls:
         result, at = results.get(call.id, (None, None))
         action = action_of(call)
-        outcome = None if result is None else outcome_of(result)
-        steps.append(ToolStep(action, outcome, address, at))
+        outcome = None if result is None else outcome_of(result, action)
+        said = "" if result is None else _text_of(result)
+        steps.append(ToolStep(action, outcome, address, at, said))
         if action.kind == PLAN:
             update_todos(todos, call, result)
             all_todos.update((each.text, each) for each in todos.values())
@@ -272,14 +308,16 @@ def action_of(call: ToolCall) -> Action:
     if is_editor and arguments.get("command") == "view":
         kind = READ
     text = "" if is_editor else _first_text(arguments, _COMMANDS)
+    if not text and kind in (OTHER, AGENT):
+        text = _first_text(arguments, ("description", "plan", "title")).lstrip("# ") or call.name
     if not arguments:
         text = call.arguments
         if commands := _SCRIPTED.findall(text):
             text = "; ".join(command for _, command in commands)
     path = _first_text(arguments, _PATHS)
-    patched = _PATCHED.findall(text or _first_text(arguments, ("input", "patch", "patchText")))
-    if patched:
-        return Action(WRITE, tuple(dict.fromkeys(map(normal_path, patched))), text)
+    patch = text or _first_text(arguments, ("input", "patch", "patchText"))
+    if patched := _PATCHED.findall(patch):
+        return Action(WRITE, tuple(dict.fromkeys(map(normal_path, patched))), patch)
     folder = normal_path(_first_text(arguments, _FOLDERS))
     if kind == RUN and (read := _SHELL_READ.fullmatch(text.strip())):
         return Action(READ, (normal_path(read[2]),), text, read[1] or "", folder)
@@ -305,18 +343,29 @@ def output_lines(text: str) -> list[str]:
 
     Some tools wrap an output in a JSON object.
     """
-    if text[:1] == "{":
-        found = _arguments(text)
-        inner = found.get("output", found.get("content"))
-        text = inner if isinstance(inner, str) else text
-    lines = (line.strip() for line in text.splitlines())
+    lines = (line.strip() for line in unwrapped(text).splitlines())
     return [line for line in lines if line and not _HEADER.match(line)]
+
+
+def unwrapped(text: str) -> str:
+    """Return the text of an output without the JSON object in which some tools wrap it, also behind their header."""
+    start = text.find("{")
+    if start < 0 or not all(is_header(line) for line in text[:start].splitlines() if line.strip()):
+        return text
+    found = _arguments(text[start:])
+    inner = found.get("output", found.get("content"))
+    return inner if isinstance(inner, str) else text
 
 
 def says_failure(line: str) -> bool:
     """Return True if a line of an output says what failed: of a compiler, a traceback, a test or a command."""
-    line = line[:_LONGEST_LINE]
+    line = _ANSI.sub("", line[:_LONGEST_LINE])
     return _SAYS_FAILURE.search(line) is not None and not _NONE_FAILED.search(line)
+
+
+def counts_checks(line: str) -> bool:
+    """Return True if a line of an output says how tests, a build or a linter ended."""
+    return _COUNTS_CHECKS.search(line[:_LONGEST_LINE]) is not None
 
 
 def failure_rank(line: str) -> int:
@@ -329,8 +378,9 @@ def failure_rank(line: str) -> int:
 
 def may_say_failure(action: Action, outcome: Outcome) -> bool:
     """Return True if lines of an output that look like failures are some: not in a file, a search or a difference."""
+    is_log = any(map(_LOG_FILE.search, (action.text, *action.paths)))
     shows_text = action.kind == RUN and _SHOWS_TEXT.match(action.text)
-    return outcome.failed or (action.kind in (RUN, OTHER) and not shows_text)
+    return outcome.failed or is_log or (action.kind in (RUN, OTHER) and not shows_text)
 
 
 def was_stopped(outcome: Outcome) -> bool:
@@ -347,12 +397,13 @@ def reports_failure(text: str) -> bool:
     return _FAILURE.match(start.lstrip("<[(*")) is not None
 
 
-def outcome_of(result: ToolResult) -> Outcome:
+def outcome_of(result: ToolResult, action: Action | None = None) -> Outcome:
     """Return how a call ended.
 
-    The tool's own flag says it, or the exit code that the output names first, or else how the output begins.
+    The tool's own flag says it, or the exit code that the output names first, or else how the output begins. A
+    comparison or a search that ends with 1 has found a difference, or nothing.
     """
-    text = "\n".join(part.text for part in result.content if isinstance(part, Text))
+    text = _text_of(result)
     start, end = text[:_HEAD_CHARACTERS], text[_HEAD_CHARACTERS:][-_HEAD_CHARACTERS:]
     found = _exit_in(start) or _exit_in(end)
     code = int(found[1]) if found else None
@@ -360,11 +411,19 @@ def outcome_of(result: ToolResult) -> Outcome:
     error = ""
     if failed:
         # A line of brackets alone, as JSON begins, says nothing.
-        lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
+        plain = _ANSI.sub("", unwrapped(text))
+        lines = [line.strip() for line in plain.splitlines() if any(map(str.isalnum, line))]
         lines = [line for line in lines if not _exit_in(line) and not _HEADER.match(line)]
         saying = [line for line in lines if says_failure(line)]
         error = next(iter((*sorted(saying, key=failure_rank), *lines)), "")
+        differs = action is not None and action.kind == RUN and _DIFFERS.search(action.text)
+        failed = not (differs and code == 1 and not saying)
+        error = error if failed else ""
     return Outcome(failed, code, error[:_ERROR_CHARACTERS])
+
+
+def _text_of(result: ToolResult) -> str:
+    return "\n".join(part.text for part in result.content if isinstance(part, Text))
 
 
 def _exit_in(text: str) -> re.Match[str] | None:
@@ -374,12 +433,15 @@ def _exit_in(text: str) -> re.Match[str] | None:
 def _files(steps: Iterable[ToolStep]) -> Iterable[FileUse]:
     found: dict[str, FileUse] = {}
     for step in steps:
-        if step.action.kind not in (READ, WRITE):
+        if step.outcome is not None and step.outcome.failed:
             continue
-        wrote = step.action.kind == WRITE
-        for path in step.action.paths:
+        wrote, deleted = step.action.kind == WRITE, step.action.deleted
+        paths = step.action.paths if step.action.kind in (READ, WRITE) else ()
+        for path in (*paths, *(each for each in deleted if each in found and each not in paths)):
             known = found.pop(path, FileUse(path, 0, 0, None))
-            found[path] = FileUse(path, known.reads + (not wrote), known.writes + wrote, step.call)
+            writes = known.writes + (wrote or path in deleted)
+            reads = known.reads + (not wrote and path not in deleted)
+            found[path] = FileUse(path, reads, writes, step.call, path in deleted)
     return found.values()
 
 
@@ -393,11 +455,7 @@ def update_todos(todos: dict[str, ToDo], call: ToolCall, result: ToolResult | No
             text = _first_text(item, ("content", "step", "text", "title", "description"))
             todos[str(number)] = ToDo(text, str(item.get("status", "")))
     elif arguments.get("subject"):
-        said = (
-            ""
-            if result is None
-            else " ".join(p.text for p in result.content if isinstance(p, Text))
-        )
+        said = "" if result is None else _text_of(result)
         numbered = re.search(r"#(\d+)", said)
         name = numbered[1] if numbered else str(len(todos) + 1)
         todos[name] = ToDo(str(arguments["subject"]), "pending")

@@ -29,8 +29,9 @@ CONSTRAINT = re.compile(
 )
 INSTRUCTION = re.compile(
     r"(?:^|[,;:—-]\s+|\b(?:and|but|please|you|we|they|it|should|must|first|then)\s+)(?:please\s+)?"
-    r"(?:do not|don't|never|always|only|must|mustn't|should|shouldn't|make sure|ensure|avoid|at most|at least"
-    r"|no more than|keep|leave|stick to|without|use (?:at most|only|no))\b",
+    r"(?:do not|don'?t|never|always|only|must|mustn'?t|should|shouldn'?t|make sure|ensure|avoid|at most|at least"
+    r"|no more than|keep|leave|stick to|without|use (?:at most|only|no))\b"
+    r"|\b(?:you|we|they|it) have to\b|\bi (?:never (?:said|asked)|(?:don'?t|do not) want)\b",
     re.IGNORECASE,
 )
 """Sentences that tell an agent what it must do or must not do."""
@@ -40,6 +41,15 @@ CHOICE = re.compile(
     r"|opted for|instead of|rather than|agreed (?:to|on|that)|settled on)",
     re.IGNORECASE,
 )
+_DIAGNOSIS = re.compile(
+    r"\b(?:is|are|was|were|been|being) (?:\w+ )?\w+ing\b.*\b(?:instead of|rather than)\b"
+    r"|^(?:so|either|confirm)\b.*\b(?:instead of|rather than|choose)\b"
+    r"|\b(?:still|watching|waiting|letting|once it)\b",
+    re.IGNORECASE,
+)
+"""Sentences that say what went wrong, what goes on or what could be chosen, in words of a choice."""
+_FENCED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?^\1`*\s*$|^>[^\n]*$", re.MULTILINE | re.DOTALL)
+"""Code and quotations, whose sentences are not the writer's."""
 FINDING = re.compile(
     r"\b(?:conclu\w+|root cause|turn(?:s|ed) out|because|the (?:problem|bug|cause|reason|issue|culprit) (?:is|was)"
     r"|this means|verified|confirmed|found (?:that|the|out))\b",
@@ -117,8 +127,10 @@ def decisions_in(messages: Sequence[MessageLike]) -> Iterator[Decision]:
 
 def is_choice(sentence: str) -> bool:
     """Return True if a sentence says what was decided: it is no question, and no announcement of the next step."""
+    sentence = sentence.replace("’", "'")
     return (
         CHOICE.search(sentence) is not None
+        and not _DIAGNOSIS.search(sentence)
         and not sentence.endswith("?")
         and not is_narration(sentence)
     )
@@ -126,6 +138,7 @@ def is_choice(sentence: str) -> bool:
 
 def is_narration(sentence: str) -> bool:
     """Return True if a sentence only announces a step, as in "Let me check the tests:"."""
+    sentence = sentence.replace("’", "'")
     return sentence.endswith(":") or (
         _NARRATION.match(sentence) is not None and not _REASON.search(sentence)
     )
@@ -143,8 +156,8 @@ def is_inserted(text: str) -> bool:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences that are short enough to quote, from the beginning of a text."""
-    for each in SENTENCE_END.split(text[:_SCANNED_CHARACTERS]):
+    """Yield the sentences that are short enough to quote, from the beginning of a text, without code and quotations."""
+    for each in SENTENCE_END.split(_FENCED.sub("\n", text[:_SCANNED_CHARACTERS])):
         sentence = _MARK.sub("", each.strip())
         if 0 < len(sentence) <= SENTENCE_CHARACTERS:
             yield sentence

@@ -150,7 +150,8 @@ def _trim_lines(invocation: Invocation, result: TrimResult, *, dry_run: bool) ->
     rows.append(("resulting context", "", number(result.after)))
     yield from table(invocation, ("", "messages", "tokens"), rows, LEFT + RIGHT + RIGHT)
     for address, lines in result.older:
-        yield f"{address.short(8)}: {counted(len(lines), 'line')} of this version stand nowhere else:"
+        stand = "stands" if len(lines) == 1 else "stand"
+        yield f"{address.short(8)}: {counted(len(lines), 'line')} of this version {stand} nowhere else:"
         yield from (f"    {one_line(line, 120)}" for line in lines[:_LISTED])
         if len(lines) > _LISTED:
             yield f"    and {number(len(lines) - _LISTED)} more: --json"
