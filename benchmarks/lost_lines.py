@@ -1,4 +1,4 @@
-"""Lines of a context that stand nowhere in it any more: `python -m benchmarks.lost_lines TRANSCRIPT…`.
+"""Lines that a context loses: `python -m benchmarks.lost_lines TRANSCRIPT…`.
 
 For the longest branch of each transcript, `trace dedupe`, and each step of `trace trim --percent 50`: how many distinct
 lines (of four characters or more, without line numbers and the headers of Codex) are in the changed messages, and how

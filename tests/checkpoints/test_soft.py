@@ -389,6 +389,17 @@ def test_a_check_says_how_it_ended_and_what_was_written_since() -> None:
     ]
 
 
+def test_the_same_check_in_another_form_is_the_same_check() -> None:
+    found = played(
+        Message("user", "Fix it."),
+        call("1", "Bash", command="npm test -s"),
+        result("1", "Worker exited unexpectedly\nExit code 1", is_error=True),
+        call("2", "Bash", command="npm run -s test -- --pool=threads"),
+        result("2", "Tests: 31 passed"),
+    )
+    assert [(each["program"], each["passed"]) for each in found["checks"]] == [("npm test", True)]
+
+
 def test_files_are_counted_by_what_became_of_them() -> None:
     patch = "*** Begin Patch\n*** Delete File: old.py\n*** End Patch"
     found = played(

@@ -451,7 +451,7 @@ class TestBadInput:
             assert outcome.code == 6, words
             assert "is in progress" in outcome.err
         assert line("for-each-ref").text == before
-        line("switch", "-q", "idea")  # what stopped waits on its branch
+        line("switch", "-q", "idea")  # the stopped merge stays with its branch
         line("commit", "-q", "--user", "more")
         line("undo")
         assert repository("merge", "--continue").code == 3

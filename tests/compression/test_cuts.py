@@ -12,7 +12,7 @@ from tests.compression.support.agent_session import LONG, call, result
 from tests.support.pictures import png
 from trace_store import Image, Message, Repo, Text, ToolCall, ToolResult
 from trace_store.compression.cuts import shortened
-from trace_store.context.activity import says_failure
+from trace_store.context.activity import counts_checks, says_failure
 
 FAILURES = [
     "src/app.ts(12,7): error TS2322: Type 'string' is not assignable to type 'number'.",
@@ -232,3 +232,24 @@ def test_reports_and_instructions_stay_longer(tool: str, arguments: dict[str, st
             assert isinstance(inner, Text)
             kept[name] = inner.text.count("option")
     assert kept[tool] >= kept["Fetch"]
+
+
+def test_the_cause_of_a_failed_build_is_kept_and_its_stack_is_not() -> None:
+    lines = [f"transforming module_{number}.ts" for number in range(200)]
+    lines += ["x Build failed in 301ms", "error during build:"]
+    lines += ['src/log.ts (3:9): "existsSync" is not exported by "external"']
+    lines += [f"    at step{n} (file:///w/node_modules/rollup.js:{n}:7)" for n in range(40)]
+    cut = shortened("\n".join(lines), 60, "abc.0", failures=True)
+    assert lines[202] in cut
+    assert "    at step" not in cut
+
+
+def test_a_named_task_that_failed_is_not_the_count_of_a_check() -> None:
+    assert not counts_checks("[Limiter] Task 2 failed")
+    for line in (
+        "1 fail",
+        "=== 2 failed, 3 passed in 1.0s ===",
+        "Tests: 31 passed",
+        "Test Files  1 failed (3)",
+    ):
+        assert counts_checks(line), line

@@ -181,7 +181,7 @@ def test_the_commands_in_a_script_of_codex_are_known(script: str, kind: str, tex
 
 
 def test_pins_are_proposed_from_the_most_used_message_on() -> None:
-    """One fixed session: four messages of the user, of which later work uses each more than the one before."""
+    """One fixed session: four messages of the user; later work uses each more than the one before."""
     with Repo.memory() as repo:
         for name in "abcd":
             repo.append("user", f"Part {name} goes through src/part_{name}.py only.")

@@ -247,7 +247,7 @@ def test_what_cannot_be_repaired_is_refused_by_name(repo: Repo) -> None:
     with pytest.raises(RevisionNotFoundError):
         sessions(repo.contexts.store).repair("nothing-like-it")
     with pytest.raises(InvalidInputError):
-        sessions(repo.contexts.store).repair(providers=["nobody"])
+        sessions(repo.contexts.store).repair(providers=["unknown"])
 
 
 def test_a_branch_that_moves_meanwhile_is_not_written_to(

@@ -169,7 +169,7 @@ def test_emptied_messages_leave_the_list_and_can_be_restored(repo: Repo) -> None
     repo.restore(one)
     assert texts(repo) == [long]
     repo.remove(one)
-    assert listed(repo) == [long, "two"], "removed anew, it is in the trash anew"
+    assert listed(repo) == [long, "two"], "a message that is removed again is listed again"
 
 
 def test_deleted_and_moved_refs(repo: Repo) -> None:

@@ -679,7 +679,7 @@ def test_tips_that_git_left_are_joined_by_the_same_commit_for_everybody(
         for text in set(texts) - {mine}:
             repo.store.refs.files.add("refs/heads/main", tips[text])
         assert len(repo.store.refs.tips("refs/heads/main")) == len(texts)
-        found = merge(Writer(repo.store, author=f"whoever has {mine}"))
+        found = merge(Writer(repo.store, author=f"Ada on {mine}"))
         assert found.outcome == "merged"
         assert repo.store.refs.tips("refs/heads/main") == (found.after,)
         assert sorted(said(repo)) == ["a", *texts]

@@ -15,7 +15,6 @@ from trace_store.context.activity import (
     REJECTED,
     RUN,
     WRITE,
-    action_of,
     activity_of,
     counts_checks,
     output_lines,
@@ -33,7 +32,7 @@ from trace_store.context.wording import (
     is_prompt,
     sentences,
 )
-from trace_store.objects.parts import Text, ToolCall, ToolResult
+from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.records import record
 
 TYPE_CHECKING = False
@@ -54,7 +53,7 @@ MAXIMUM_CONSTRAINTS = 20
 MAXIMUM_LINKS = 6
 _REQUEST_CHARACTERS = 1_000
 _RECENT_REQUESTS, _RECENT_CHARACTERS = 4, 600
-"""The last requests are shown at this length, since they govern what is next."""
+"""The last requests are quoted at greater length, because they decide what to do next."""
 _OUTCOME_CHARACTERS = 800
 _TASK_CHARACTERS = 200
 _REPEATED = 3
@@ -66,11 +65,14 @@ _FILES = re.compile(r"[\w/-]\.(?!\d)\w{1,5}\b")
 _COMMITTED = re.compile(r"^\[[^\]\n]* ([0-9a-f]{7,40})\] ", re.MULTILINE)
 """What `git commit` prints."""
 _LINK = re.compile(r"https?://[^\s)\]>\"'`|]+")
+_FLAGS = re.compile(r" run\b| -\S+")
+"""Parts of a command that do not change which checks it runs."""
+_STOPS = re.compile(r"kill|stop", re.IGNORECASE)
 _IN_BACKGROUND = re.compile(r"running in (?:the )?background with ID:? (\w+)", re.IGNORECASE)
 _COMMAND = re.compile(
     r"<command-name>(/[^<\s]+)</command-name>(?:.*?<command-args>([^<]*)<)?", re.DOTALL
 )
-"""A command of the user, as Claude Code writes it."""
+"""A slash command of the user in Claude Code."""
 _OWN_COMMANDS = re.compile(
     r"/(?:clear|compact|model|log(?:in|out)|cost|exit|quit|resume|status|config|mcp|help|context|usage|doctor|fast"
     r"|plan|permissions|memory|hooks|agents|plugin|terminal-setup|ide|add-dir|effort)$"
@@ -82,7 +84,7 @@ _QUESTION = re.compile(
     re.IGNORECASE,
 )
 _FEW_WORDS = 3
-"""A reply of so few words says nothing without what it answers."""
+"""A reply with at most this many words needs the question."""
 _INTERRUPTED = "[Request interrupted by user"
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _SHELL_AROUND = re.compile(
@@ -135,8 +137,8 @@ class WorkState:
         tasks: all to-dos by their latest state; those that a later list left out are `dropped` if they were open.
         decisions: in order.
         checks: the last run of each check.
-        running: the commands that run in the background.
-        links: the last addresses of the web that answers name.
+        running: background commands that were not stopped.
+        links: the last URLs in answers.
         code_commit: the code's newest git commit that the work made or is at, or "".
         open_ends: unfinished work, one sentence each.
         command_count: number of commands that were run.
@@ -223,9 +225,9 @@ def work_state(
             -MAXIMUM_DECISIONS:
         ],
         checks=tuple(_checks(activity)),
-        running=tuple(_running(messages)),
+        running=tuple(_running(messages, activity)),
         links=tuple(_links(messages)),
-        code_commit=_last_commit(messages) or code_commit,
+        code_commit=_last_commit(activity) or code_commit,
         open_ends=tuple(_open_ends(messages, activity)),
         command_count=len(activity.commands),
         error_count=len(activity.errors),
@@ -235,7 +237,7 @@ def work_state(
 
 
 def _prompts(messages: Sequence[MessageLike]) -> list[str]:
-    """Return what the user wrote, without what programs insert again and again; short replies with what they answer."""
+    """Return the texts of the user, without inserted ones; short replies come with the question."""
     found: list[tuple[str, str]] = []
     answered = ""
     for message in messages:
@@ -255,7 +257,7 @@ def _prompts(messages: Sequence[MessageLike]) -> list[str]:
 
 
 def _request_in(message: MessageLike) -> str:
-    """Return what a message of the user asks for, without what its program puts around it, or ""."""
+    """Return the request in a message of the user, without text that a program added; "" if there is none."""
     text = message.text.strip()
     if command := _COMMAND.search(text):
         name, words = command[1], (command[2] or "").strip()
@@ -266,7 +268,7 @@ def _request_in(message: MessageLike) -> str:
 
 
 def _in_context(text: str, answered: str) -> str:
-    """Return a reply of few words with the last question before it, or the last sentence."""
+    """Return a text; a short reply comes with the question that it answers, else with the sentence before it."""
     if len(text.split()) > _FEW_WORDS or text.startswith("/") or not answered:
         return text
     said = [each for each in sentences(answered[-_OUTCOME_CHARACTERS:]) if not is_narration(each)]
@@ -276,24 +278,24 @@ def _in_context(text: str, answered: str) -> str:
 
 
 def _last_answer(messages: Sequence[MessageLike]) -> tuple[str, bool]:
-    """Return the last answer, and whether no call and no interruption followed it."""
+    """Return the last answer, and whether it is the end: no call follows it."""
+    has_calls = False
     for message in reversed(messages):
+        has_calls |= any(isinstance(part, ToolCall | ToolResult) for part in message.parts)
         if message.role == "assistant" and (text := message.text.strip()):
-            after = list(messages[messages.index(message) :])
-            calls = any(isinstance(p, ToolCall | ToolResult) for m in after for p in m.parts)
-            return _ends(text, _OUTCOME_CHARACTERS), not calls
+            return _ends(text, _OUTCOME_CHARACTERS), not has_calls
     return "", True
 
 
 def _checks(activity: Activity) -> Iterator[Check]:
-    """Yield the last run of each program that runs tests, in the order of these runs."""
+    """Yield the last run of each test program, oldest first."""
     last: dict[str, tuple[ToolStep, int]] = {}
     writes = 0
     for step in activity.steps:
         failed = step.outcome is not None and step.outcome.failed
         writes += step.action.kind == WRITE and not failed
         if step.action.is_test and step.outcome is not None and not was_stopped(step.outcome):
-            program = test_program(step.action.text)
+            program = _FLAGS.sub("", test_program(step.action.text))
             last.pop(program, None)
             last[program] = step, writes
     for program, (step, before) in last.items():
@@ -303,29 +305,18 @@ def _checks(activity: Activity) -> Iterator[Check]:
         yield Check(program, not step.outcome.failed, line, writes - before)
 
 
-def _running(messages: Sequence[MessageLike]) -> Iterator[str]:
-    """Yield the commands that were started in the background, and that no later call stopped."""
-    started: dict[str, str] = {}
-    commands: dict[str, str] = {}
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                action = action_of(part)
-                commands[part.id] = action.text
-                if "kill" in part.name.lower() or "stop" in part.name.lower():
-                    for name in [each for each in started if each in part.arguments]:
-                        del started[name]
-            elif isinstance(part, ToolResult):
-                text = "\n".join(each.text for each in part.content if isinstance(each, Text))
-                found = _IN_BACKGROUND.search(text[:_OUTCOME_CHARACTERS])
-                if found and commands.get(part.call_id):
-                    command = excerpt(commands[part.call_id], _REQUEST_CHARACTERS)
-                    started[found[1]] = f"{found[1]}: {command}"
-    yield from started.values()
+def _running(messages: Sequence[MessageLike], activity: Activity) -> Iterator[str]:
+    """Yield the background commands that no call stopped."""
+    calls = (part for m in messages for part in m.parts if isinstance(part, ToolCall))
+    stopped = "\n".join(each.arguments for each in calls if _STOPS.search(each.name))
+    for step in activity.steps:
+        found = _IN_BACKGROUND.search(step.said[:_OUTCOME_CHARACTERS])
+        if found and found[1] not in stopped:
+            yield f"{found[1]}: {excerpt(step.action.text, _REQUEST_CHARACTERS)}"
 
 
 def _links(messages: Sequence[MessageLike]) -> list[str]:
-    """Return the last addresses that answers name, the latest last."""
+    """Return the last URLs in answers, latest last."""
     found: dict[str, None] = {}
     for message in messages:
         if message.role == "assistant":
@@ -336,7 +327,7 @@ def _links(messages: Sequence[MessageLike]) -> list[str]:
 
 
 def _file_notes(activity: Activity, findings: dict[str, str]) -> Iterator[FileNote]:
-    """Yield the files, each once: a relative path is that of the only absolute one which ends with it."""
+    """Yield each file once. A relative path is joined with the only absolute path that ends with it."""
     absolute = [each.path for each in activity.files if each.path.startswith("/")]
     notes: dict[str, FileNote] = {}
     for each in activity.files:
@@ -383,18 +374,12 @@ def _decisions(messages: Sequence[MessageLike]) -> Iterator[Decision]:
             yield each
 
 
-def _last_commit(messages: Sequence[MessageLike]) -> str:
+def _last_commit(activity: Activity) -> str:
     """Return the id that the last `git commit` printed, or ""."""
-    commits: set[str] = set()
     found = ""
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, ToolCall) and "git commit" in action_of(part).text:
-                commits.add(part.id)
-            elif isinstance(part, ToolResult) and part.call_id in commits:
-                text = "\n".join(each.text for each in part.content if isinstance(each, Text))
-                if ids := _COMMITTED.findall(text):
-                    found = ids[-1]
+    for step in activity.steps:
+        if "git commit" in step.action.text and (ids := _COMMITTED.findall(step.said)):
+            found = ids[-1]
     return found
 
 

@@ -18,6 +18,7 @@ from trace_store.context.activity import (
     counts_checks,
     failure_rank,
     is_header,
+    is_stack_frame,
     says_failure,
     unwrapped,
     was_stopped,
@@ -62,6 +63,7 @@ _NOTE = re.compile(
     re.MULTILINE,
 )
 _NUMBERED = re.compile(r"^\s*\d+(?:→|\t|:|\|)\s?")
+_TAG = re.compile(r"\s*</?[\w-]+>\s*")
 _OPENS = re.compile(r"[{(\[:]\s*$|^\s*#+ ")
 """A heading, or a line that opens what follows."""
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|\d+", re.IGNORECASE)
@@ -126,14 +128,14 @@ def _chosen(lines: Sequence[str], room: int, *, failures: bool) -> set[int]:
                 if share < 0 or lines[at] == GAP:
                     break
                 chosen.add(at)
-    # A heading without what is below it would be read as that of the next lines.
+    # A heading whose section is cut would seem to belong to the next kept lines.
     chosen -= {at for at in chosen if at + 1 not in chosen and _OPENS.search(lines[at])}
     return chosen
 
 
 def _says_something(line: str) -> bool:
     """Return True if a line says more than a bracket, a rule or its own number."""
-    if is_header(line):
+    if is_header(line) or is_stack_frame(line) or _TAG.fullmatch(line):
         return False
     return line == GAP or any(map(str.isalnum, _NUMBERED.sub("", line, count=1)))
 
@@ -141,6 +143,13 @@ def _says_something(line: str) -> bool:
 def _telling(lines: Sequence[str], room: int, *, failures: bool) -> set[int]:
     """Return the indexes of the lines to keep wherever they stand."""
     failing = [at for at, line in enumerate(lines) if failures and says_failure(line.strip())]
+    # "error during build:" names what failed in its next line.
+    failing = [
+        each
+        for at in failing
+        for each in ([at, at + 1] if lines[at].rstrip().endswith(":") else [at])
+    ]
+    failing = [at for at in failing if at < len(lines)]
     ended = [at for at, line in enumerate(lines) if failures and counts_checks(line)][-_ENDINGS:]
     # A named place says more than a bare exit status; most errors are first causes or last results.
     ends = [each for pair in zip(failing, reversed(failing), strict=True) for each in pair]

@@ -53,7 +53,7 @@ class Passage:
         budget: the maximum tokens of the text.
         count: returns the tokens of a text.
         faults: returns the faults of a text, as sentences; empty if it can be used.
-        focus: what the summary should dwell on, in words of the user, or "".
+        focus: what the user wants the summary to dwell on, or "".
     """
 
     messages: Sequence[SourceMessage]

@@ -143,8 +143,7 @@ def _outputs(messages: Sequence[Message]) -> dict[int, list[str]]:
             if isinstance(part, ToolCall) and (action := action_of(part)).kind == RUN:
                 calls[part.id] = action.text
             elif isinstance(part, ToolResult) and part.call_id in calls:
-                text = "\n".join(each.text for each in part.content if isinstance(each, Text))
-                last[calls[part.call_id]] = at, _telling_lines(output_lines(text))
+                last[calls[part.call_id]] = at, _telling_lines(output_lines(part.text))
     found: dict[int, list[str]] = {}
     for at, lines in last.values():
         found.setdefault(at, []).extend(lines)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SUPERSEDED = "superseded"
 DUPLICATE = "duplicate"
 
-_SMALLEST = 200
+_SMALLEST = 400
 """An output with fewer characters is left alone, unless its file was read again."""
 _SHORTEST_VERSION = 0.7
 """A version of a file has at least this share of the lines of an older one; a shorter one may be cut."""
@@ -50,7 +50,7 @@ class Repeat:
         holder: the text that holds it: a later output, or the text of a file that was written.
         reason: SUPERSEDED for a file that was read or written again, DUPLICATE for any other output.
         said: how the later text holds it, to be followed by its address.
-        gone: the lines of an older version of a file that stand nowhere else.
+        gone: the lines of an older version of a file that the context no longer contains.
     """
 
     output: Output
@@ -188,7 +188,7 @@ def _contains(lines: Iterable[str], wanted: Iterable[str]) -> bool:
 
 
 def _is_version(later: _Held, earlier: _Held) -> bool:
-    """Return True if a later text can stand for an earlier version of the same file."""
+    """Return True if a later text is a newer version of the same whole file."""
     is_cut = any(_CUT.search(line) for line in later.distinct - earlier.distinct)
     common = len(later.distinct & earlier.distinct)
     is_same_file = _TELLING_PATH.search(earlier.file) or (

@@ -54,7 +54,7 @@ _REFUSAL = re.compile(
 """How an answer begins that is a refusal or an apology instead of a summary."""
 _ECHO_CHARACTERS = 200
 _FEW_WORDS = 0.2
-"""A text of which fewer than this share of the words differ repeats itself."""
+"""Minimum share of distinct words; a text with fewer repeats itself."""
 _REPEATED_WORDS = 60
 
 

@@ -63,7 +63,7 @@ SMALLEST_TAIL = 1000
 OUTPUT_TOKENS = (4000, 1000, 300, 80, 24)
 """Token limits for old outputs, tried in turn; the last leaves the lines that say most."""
 WEIGHT = 4
-"""How much longer an output stays than others, if it is a report or instructions, or others refer to it."""
+"""Factor on the token limit of reports of other agents, of instructions, and of outputs that notes refer to."""
 FAILED_TOKENS = 300
 """Token limit for the output of a failed call."""
 SMALLEST_FAILURE = 40
@@ -100,7 +100,7 @@ class TrimResult:
         stays: if the target is not met, the tokens of untrimmed content by reason, largest first.
         changes: the addresses of shortened messages, each with the reason.
         replaced: the addresses of replaced messages.
-        older: the lines of older versions of files that stand nowhere else any more, each with the address of the read.
+        older: lines of older versions of files that the context no longer contains, by the address of the read.
         commit: the commit, or None if nothing was written.
     """
 
@@ -239,7 +239,7 @@ class _Trim:
                     yield output.at, self._shorten_output(output, max(tokens * share, least))
 
     def _weighs_more(self, output: Output) -> bool:
-        """Return True for a report of another agent, for instructions, and for what another output refers to."""
+        """Return True for reports of other agents, instructions, and outputs that notes refer to."""
         action = output.action
         return action.kind == AGENT or action.is_guidance or output.at in self.holders
 

@@ -142,7 +142,7 @@ class WorkingContext:
     def _add_output(
         self, at: int, call_id: str, action: Action, result: ToolResult, place: int = 0
     ) -> Outcome:
-        text = "\n".join(each.text for each in result.content if isinstance(each, Text))
+        text = result.text
         outcome = outcome_of(result, action)
         media = sum(not isinstance(each, Text) for each in result.content)
         self.outputs.append(Output(at, call_id, action, outcome, text, media, place))

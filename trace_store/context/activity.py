@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from trace_store.base.frozen import value
 from trace_store.context.file_paths import normal_path
-from trace_store.objects.parts import Text, ToolCall, ToolResult
+from trace_store.objects.parts import ToolCall, ToolResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _PATHS = ("file_path", "filePath", "path", "absolute_path", "filename", "noteboo
 _COMMANDS = ("command", "cmd", "keystrokes", "script", "code", "pattern", "query", "url", "prompt")
 _CONTENTS = ("content", "file_text", "contents")
 _SPANS = ("offset", "limit", "start_line", "end_line", "view_range", "line_start", "line_end")
-_SCRIPTED = re.compile(r"exec_command\(\{\s*cmd:\s*([\"'`])(.*?)(?<!\\)\1", re.DOTALL)
+_SCRIPTED = re.compile(r"exec_command\(\{\s*\"?cmd\"?:\s*([\"'`])(.*?)(?<!\\)\1", re.DOTALL)
 """The commands in a script of Codex, which calls its tools from JavaScript."""
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _DELETED = re.compile(r"^\*\*\* Delete File: (.+)$", re.MULTILINE)
@@ -62,11 +62,11 @@ _GUIDANCE = re.compile(r"(?:^|[/\\])(?:SKILL|AGENTS|CLAUDE|GEMINI|CONTRIBUTING)\
 _FOLDERS = ("workdir", "cwd", "working_directory", "dir_path", "directory")
 _EXIT = re.compile(r"(?:\"exit_code\": ?|[Ee]xit code:? |exited with code |exit status )(-?\d+)")
 _HEADER = re.compile(
-    r"(?:Chunk ID|Wall time|Original token count|Output|Script \w+|Total output)\b"
+    r"(?:Chunk ID|Wall time|Original token count|Output|Script \w+|Total output|Process exited with)\b"
 )
 """Lines that Codex puts before the output of a command."""
 _TEST = re.compile(
-    r"(?<![\w-])(?:pytest|tox|nox|unittest|go test|cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun)(?: run)? test"
+    r"(?<![\w-])(?:pytest|tox|nox|unittest|go test|cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun)(?: run)?(?: -\S+)* test"
     r"|jest|vitest|mocha|mvn test|gradle\w* test|rspec|phpunit|ctest|make (?:test|check)"
     r"|mise run test\S*)(?![\w-]|\.\w)"
 )
@@ -80,8 +80,10 @@ _FAILURE = re.compile(
 _SAYS_FAILURE = re.compile(
     r"\(fail\)|^\W*(?:FAIL(?:ED|URE)?|ERROR)\b|---? FAIL|\.\.\. FAILED|^\s*not ok\b|^\s*[✗✘✕×]|^E\s{2,}\S"
     r"|(?i:\b(?:error|fatal|panic|exception|failure)(?:\[[\w-]+\]| [a-z]{1,5}-?\d+)?: )"
-    r"|\w*(?:Error|Exception)(?:: | \[|$)|^\S+?:\d+:\d+: \w|\d+:\d+\s+error\b|\bE[A-Z]{5,}\b[: ]|^\s*ERROR\b"
-    r"|(?i:\bno matches found|\b(?:unable|failed) to \w|\bcould not \w|connection refused|timed out|build failed)"
+    r"|\w*(?:Error|Exception)(?:: | \[|$)|^\S+?:\d+:\d+: \w|\d+:\d+\s+error\b"
+    r"|\bE(?:CONN[A-Z]+|NOENT|ACCES|ADDRINUSE|TIMEDOUT|PERM|PIPE|NOTFOUND)\b|^\s*ERROR\b"
+    r"|(?i:\berror during \w+|\bno matches found)"
+    r"|(?i:\b(?:unable|failed) to \w|\bcould not \w|connection refused|timed out|build failed)"
     r"|(?i:traceback \(most recent|segmentation fault|core dumped|command not found|no such file or directory)"
     r"|(?i:permission denied|symbol\(s\) not found|undefined reference|panicked at|npm err!|\*\*\* .*error \d)"
     r"|(?i:exit(?:ed)?(?: with)? (?:code|status):? ?[1-9]\d*|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b)",
@@ -91,11 +93,13 @@ _NONE_FAILED = re.compile(
     r"\b(?:0|no|without|zero) (?:\w+ )?(?:errors?|fail\w*|exceptions?|warnings?)\b", re.IGNORECASE
 )
 _COUNTS_CHECKS = re.compile(
-    r"\b\d[\d,]* (?:\w+ )?(?:pass(?:ed|ing)?|fail(?:ed|ing|ures?)?|errors?)\b"
+    r"(?:^|[^\w\s]\s*|\b(?:tests?|files?|suites?|specs?|examples?)\s+)\d[\d,]* "
+    r"(?:tests? )?(?:pass(?:ed|ing)?|fail(?:ed|ing|ures?)?|errors?)\b"
     r"|\b(?:built in|build succeeded|all checks passed)\b",
     re.IGNORECASE,
 )
 """Lines that say how tests, a build or a linter ended."""
+_FRAME = re.compile(r"\s*at .*:\d+:\d+\)?$")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PLACES_FAILURE = re.compile(
     r"\(fail\)|^\W*FAIL(?:ED)?\b \S|---? FAIL|\.\.\. FAILED|^\s*not ok\b|^\s*[✗✘✕×]|^E\s{2,}\S"
@@ -114,7 +118,7 @@ _LOG_FILE = re.compile(r"\.(?:log|out|output|err)\b")
 _DIFFERS = re.compile(
     r"(?:^|&&|;|\|)\s*(?:git (?:diff|grep)|diff|cmp|e?grep|rg|ag|test|\[)\s[^&;|]*$"
 )
-"""Commands that end with 1 to say that something differs, or is not there."""
+"""Commands whose exit code 1 means a difference or no match, not a failure."""
 """Commands that print files or history, in which a word such as "error" says nothing about the command."""
 _NO_FAILURE = re.compile(
     r"sibling tool call errored|request interrupted|interrupted by (?:the )?user|cancell?ed|^\^C$",
@@ -281,7 +285,7 @@ def activity_of(messages: Iterable[MessageLike]) -> Activity:
         result, at = results.get(call.id, (None, None))
         action = action_of(call)
         outcome = None if result is None else outcome_of(result, action)
-        said = "" if result is None else _text_of(result)
+        said = "" if result is None else result.text
         steps.append(ToolStep(action, outcome, address, at, said))
         if action.kind == PLAN:
             update_todos(todos, call, result)
@@ -348,7 +352,7 @@ def output_lines(text: str) -> list[str]:
 
 
 def unwrapped(text: str) -> str:
-    """Return the text of an output without the JSON object in which some tools wrap it, also behind their header."""
+    """Return the text inside the JSON object in which some tools wrap an output, with or without a header."""
     start = text.find("{")
     if start < 0 or not all(is_header(line) for line in text[:start].splitlines() if line.strip()):
         return text
@@ -360,7 +364,14 @@ def unwrapped(text: str) -> str:
 def says_failure(line: str) -> bool:
     """Return True if a line of an output says what failed: of a compiler, a traceback, a test or a command."""
     line = _ANSI.sub("", line[:_LONGEST_LINE])
+    if is_stack_frame(line):
+        return False
     return _SAYS_FAILURE.search(line) is not None and not _NONE_FAILED.search(line)
+
+
+def is_stack_frame(line: str) -> bool:
+    """Return True for a frame of a JavaScript stack, which names a place and no failure."""
+    return _FRAME.match(line) is not None
 
 
 def counts_checks(line: str) -> bool:
@@ -403,7 +414,7 @@ def outcome_of(result: ToolResult, action: Action | None = None) -> Outcome:
     The tool's own flag says it, or the exit code that the output names first, or else how the output begins. A
     comparison or a search that ends with 1 has found a difference, or nothing.
     """
-    text = _text_of(result)
+    text = result.text
     start, end = text[:_HEAD_CHARACTERS], text[_HEAD_CHARACTERS:][-_HEAD_CHARACTERS:]
     found = _exit_in(start) or _exit_in(end)
     code = int(found[1]) if found else None
@@ -420,10 +431,6 @@ def outcome_of(result: ToolResult, action: Action | None = None) -> Outcome:
         failed = not (differs and code == 1 and not saying)
         error = error if failed else ""
     return Outcome(failed, code, error[:_ERROR_CHARACTERS])
-
-
-def _text_of(result: ToolResult) -> str:
-    return "\n".join(part.text for part in result.content if isinstance(part, Text))
 
 
 def _exit_in(text: str) -> re.Match[str] | None:
@@ -455,7 +462,7 @@ def update_todos(todos: dict[str, ToDo], call: ToolCall, result: ToolResult | No
             text = _first_text(item, ("content", "step", "text", "title", "description"))
             todos[str(number)] = ToDo(text, str(item.get("status", "")))
     elif arguments.get("subject"):
-        said = "" if result is None else _text_of(result)
+        said = "" if result is None else result.text
         numbered = re.search(r"#(\d+)", said)
         name = numbered[1] if numbered else str(len(todos) + 1)
         todos[name] = ToDo(str(arguments["subject"]), "pending")

@@ -47,9 +47,9 @@ _DIAGNOSIS = re.compile(
     r"|\b(?:still|watching|waiting|letting|once it)\b",
     re.IGNORECASE,
 )
-"""Sentences that say what went wrong, what goes on or what could be chosen, in words of a choice."""
+"""Sentences with a word of choice that state a problem, progress or an option, not a decision."""
 _FENCED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?^\1`*\s*$|^>[^\n]*$", re.MULTILINE | re.DOTALL)
-"""Code and quotations, whose sentences are not the writer's."""
+"""Code blocks and quotations: the writer of the message did not say this."""
 FINDING = re.compile(
     r"\b(?:conclu\w+|root cause|turn(?:s|ed) out|because|the (?:problem|bug|cause|reason|issue|culprit) (?:is|was)"
     r"|this means|verified|confirmed|found (?:that|the|out))\b",
@@ -156,7 +156,7 @@ def is_inserted(text: str) -> bool:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences that are short enough to quote, from the beginning of a text, without code and quotations."""
+    """Yield the sentences of a text that are short enough to quote, without code blocks and quotations."""
     for each in SENTENCE_END.split(_FENCED.sub("\n", text[:_SCANNED_CHARACTERS])):
         sentence = _MARK.sub("", each.strip())
         if 0 < len(sentence) <= SENTENCE_CHARACTERS:

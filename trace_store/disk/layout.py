@@ -142,7 +142,7 @@ class Layout:
         return os.path.join(self.local_dir, "ORIG_HEAD")
 
     def stopped_file(self, ref: str) -> str:
-        """Return the path of the state of what stopped on a branch, or on a detached HEAD."""
+        """Return the path of the state of a stopped merge, pick, revert or rebase on a branch or a detached HEAD."""
         return os.path.join(self.local_dir, f"{_STOPPED}{_file_name(ref)}")
 
     @property
@@ -190,7 +190,7 @@ def ref_of_index(file_name: str) -> str | None:
 
 
 def ref_of_file_name(name: str) -> str | None:
-    """Return the ref that a file name stands for; None if the name is a hash."""
+    """Return the ref that a file is named after; None if the name is a hash."""
     if name.startswith("%") and name[1:3] != "25":
         return None
     return name.replace("%2F", "/").replace("%25", "%")

@@ -41,7 +41,7 @@ class DatabaseKind:
 
     Attributes:
         program: its name, for errors.
-        tables: sets of tables, of which a database has all of one.
+        tables: sets of tables; a database has all tables of one set.
     """
 
     program: str

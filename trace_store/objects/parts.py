@@ -297,6 +297,11 @@ class ToolResult(Part):
         """The contents as bytes, together."""
         return b"".join(part.raw for part in self.content)
 
+    @property
+    def text(self) -> str:
+        """The texts of the content, joined by line breaks."""
+        return "\n".join(part.text for part in self.content if isinstance(part, Text))
+
     def problem(self) -> str:
         """Return a description of a field with a wrong type, or ""."""
         for part in self.content:

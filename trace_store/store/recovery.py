@@ -44,7 +44,7 @@ def recover(journal: Journal, refs: RefDatabase, objects: ObjectDatabase) -> boo
     pasts = Pasts(refs.lineage)
 
     def is_safe(oid: bytes) -> bool:
-        # Without a record of seals, git is removing files, and a pack may be the next one.
+        # A missing record of seals means that git is removing files; the pack may be next.
         return journal.published.stamp is not None and objects.is_packed(oid)
 
     while journal.lost:

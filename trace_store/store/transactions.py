@@ -325,7 +325,7 @@ class Transactions:
             look_again(self._objects, self._journal, given, moves)
         found = self._journal.lacking(given)
         if longest < WORTH_LOOKING_UP_BYTES or self._journal.published.stamp is None:
-            return found  # without a record of seals, git may just be removing the packs
+            return found  # a missing record of seals means that git may be removing packs
         # A loose file may have been written without a sync, and a damaged copy does not count.
         is_packed = self._objects.is_packed
         return {

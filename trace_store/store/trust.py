@@ -55,7 +55,7 @@ class Trusted:
 class Trust:
     """The user's list of trusted repositories.
 
-    All methods raise StateError if others can write to the list, or if there is no settings folder for it, and
+    All methods raise StateError if other users can write to the list, or if there is no settings folder for it, and
     StorageError if the disk fails.
     """
 
@@ -76,7 +76,7 @@ class Trust:
         own = environment.user_ids
         if own is not None and (found.st_uid not in own or found.st_mode & _WRITABLE_BY_OTHERS):
             raise errors.StateError(
-                f"others can write to the list of what you trust: {path}",
+                f"other users can write to your list of trusted repositories: {path}",
                 path=path,
             )
         data = read_file(self._disk, path, limit=MAXIMUM_BYTES) or b""

@@ -267,8 +267,8 @@ def deleted(repo: Repo, what: str, found: Sequence[DeletedRef]) -> Results:
         yield each, [f"deleted {what} {name} (was {each.oid.short()})", *kept]
 
 
-def _kept_line(repo: Repo, kept: str, anew: str) -> str:
-    """Return where an old tip is kept; `trace undo` is no hint during a merge."""
+def _kept_line(repo: Repo, kept: str, command: str) -> str:
+    """Return where an old tip is kept, and how to restore it: by a command during a merge, else by `trace undo`."""
     place = safe(kept.removeprefix("refs/"))
-    back = f"trace {anew} {place}" if repo.in_progress is not None else "trace undo"
+    back = f"trace {command} {place}" if repo.in_progress is not None else "trace undo"
     return f"kept as {place}; `{back}` restores it"

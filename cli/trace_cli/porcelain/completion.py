@@ -84,7 +84,7 @@ def sessions(incomplete: str) -> list[str]:
 
 
 def commits(incomplete: str) -> list[str]:
-    """Complete the ids of commits, of which at least four digits are there."""
+    """Complete the ids of commits from their first four digits or more."""
     if not ObjectId.is_prefix(incomplete):
         return []
     try:

@@ -112,8 +112,7 @@ def _part(invocation: Invocation, part: Part, address: str, *, full: bool) -> It
         yield f"  → {paint(invocation, one_line(part.name, 80), 'bold')} {_brief(part, full=full)}"
     elif isinstance(part, ToolResult):
         yield f"  ← {'failed' if part.is_error else 'result'}"
-        text = "\n".join(each.text for each in part.content if isinstance(each, Text))
-        lines = list(_indented(text, "    ")) if text else []
+        lines = list(_indented(part.text, "    ")) if part.text else []
         shown = lines if full else lines[:FOLDED_LINES]
         yield from shown
         if len(shown) < len(lines):
