@@ -170,7 +170,7 @@ class TestTheList:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert os.listdir(path.parent) == ["trusted"]
         path.chmod(0o666)
-        with pytest.raises(StateError, match="others can write"):
+        with pytest.raises(StateError, match="other users can write to your list"):
             Trust(me).list()
 
     @as_root
@@ -178,7 +178,7 @@ class TestTheList:
         me = surroundings(tmp_path)
         Trust(me).add(place)
         os.chown(me.settings_file("trusted"), OTHER, OTHER)
-        with pytest.raises(StateError, match="others can write"):
+        with pytest.raises(StateError, match="other users can write to your list"):
             Trust(me).list()
 
     def test_it_says_each_once_and_forgets(self, place: Path, tmp_path: Path) -> None:
