@@ -45,7 +45,11 @@ from trace_store.importers.formats.claude_code.records import (
     COMPACTION,
     METADATA,
     MICRO,
+    QUEUED,
+    RECALLED,
     RESULT,
+    SAID,
+    TAKEN,
     agent_of_result,
     classify,
     is_prompt,
@@ -68,7 +72,7 @@ from trace_store.importers.formats.claude_code.threads import (
 )
 from trace_store.importers.input_files import InputLine, ReadAt, line_at
 from trace_store.importers.json_records import records_of
-from trace_store.objects.parts import ToolResult
+from trace_store.objects.parts import Text, ToolResult
 from trace_store.transcripts.sources import Record
 
 MAXIMUM_OPEN_PARTS = 4096
@@ -195,6 +199,9 @@ class ClaudeCodePlanner:
         ):
             # A copy with other surroundings, which are stored; the message is not repeated.
             purpose = METADATA
+        if purpose in (QUEUED, TAKEN, RECALLED):
+            self._note_queue(record, purpose)
+            purpose = METADATA
         origin = links.origin(data)
         if purpose in (METADATA, MICRO):
             record.parts = ()
@@ -256,7 +263,11 @@ class ClaudeCodePlanner:
                 final.append(commit)
                 return final
         if purpose == API_LINE and self._begins_round(thread, record):
+            if thread is state.threads[state.live]:
+                self._hand_over_queue(thread)
             final += close_round(state, thread)
+        elif purpose == SAID:
+            self._forget_queued(record)
         group = self._group(thread, record, uuid, purpose)
         group.restart = group.restart or restart
         group.said.append(record)
@@ -271,6 +282,45 @@ class ClaudeCodePlanner:
             index = len(group.said) - 1 if group.kind == groups_.TURN else 0
             state.links.add_message(uuid, thread.index, (group.number, index))
         return final
+
+    def _note_queue(self, record: Record, purpose: str) -> None:
+        """Record a change of the queue of prompts.
+
+        A request takes all that is queued. Removals are not matched one by one: those of the harness's own entries
+        are not all recorded.
+        """
+        state = self._state
+        if purpose == QUEUED:
+            copy = Record(record.line, record.offset, record.length, record.raw, record.data)
+            copy.parts = record.parts  # the record itself is stored with the commit that is next
+            state.queue.append(copy)
+            return
+        if purpose == TAKEN:
+            state.taken += state.queue
+            state.taken_at = time_of(record.data)
+        state.queue.clear()
+
+    def _forget_queued(self, record: Record) -> None:
+        """Forget queued text that has a record of its own."""
+        state = self._state
+        if state.queue or state.taken:
+            said = _text_of(record)
+            for queue in (state.taken, state.queue):
+                queue[:] = [each for each in queue if _text_of(each) != said]
+
+    def _hand_over_queue(self, thread: Thread) -> None:
+        """Add the messages of queued text that the next request has, and no other record.
+
+        Not before that request: until then, a record of its own may follow.
+        """
+        state = self._state
+        for record in state.taken:
+            group = self._group(thread, record, "", SAID)
+            group.time = group.time if group.said else state.taken_at
+            group.said.append(record)
+            thread.last = group.number
+            state.open_count += len(record.parts)
+        state.taken.clear()
 
     def _preserved(self, thread: Thread) -> list[Place]:
         """Return the messages that a compaction preserved, in order."""
@@ -434,6 +484,10 @@ def _message_id(record: Record) -> str:
     return record_key(record)
 
 
+def _text_of(record: Record) -> str:
+    return "\n".join(part.text for part in record.parts if isinstance(part, Text)).strip()
+
+
 def _is_same_message(first: Record, record: Record) -> bool:
     return classify(first) == classify(record) and first.parts == record.parts
 
@@ -466,6 +520,8 @@ def load_session(saved: Any, read_at: ReadAt) -> Session:
         "links": RecordLinks.load(saved["links"]),
         "table": PlannedCommits.load(saved["table"]),
         "sides": dict(saved["sides"]),
+        "queue": _load_queue(saved["queue"], read_at),
+        "taken": _load_queue(saved["taken"], read_at),
     }
     return Session(**{**saved, **{name: set(saved[name]) for name in sets}, **others})
 
@@ -484,8 +540,8 @@ def _saved(part: Any) -> Any:
         return part
     saved = {name: _saved(getattr(part, name)) for name in fields(part)}
     if isinstance(part, RecordGroup):
-        said = set(map(id, part.said))
-        saved["said"] = [at for at, record in enumerate(part.records) if id(record) in said]
+        places = {id(record): at for at, record in enumerate(part.records)}
+        saved["said"] = [places.get(id(record), _saved(record)) for record in part.said]
     return saved
 
 
@@ -500,10 +556,20 @@ def _load_thread(saved: Any, read_at: ReadAt) -> Thread:
 
 def _load_group(saved: Any, read_at: ReadAt) -> RecordGroup:
     records = [_load_record(record, read_at) for record in saved["records"]]
-    said = [records[at] for at in saved["said"]]
+    # Queued text was stored with an earlier commit.
+    said = [
+        records[at] if isinstance(at, int) else _load_record(at, read_at) for at in saved["said"]
+    ]
     for record in said:
         classify(record)
     return RecordGroup(**{**saved, "records": records, "said": said})
+
+
+def _load_queue(saved: Any, read_at: ReadAt) -> list[Record]:
+    records = [_load_record(record, read_at) for record in saved]
+    for record in records:
+        classify(record)
+    return records
 
 
 def _load_record(saved: Any, read_at: ReadAt) -> Record:

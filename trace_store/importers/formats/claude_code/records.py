@@ -26,6 +26,12 @@ COMPACTION = "compaction"
 """The summary that replaces everything before it."""
 MICRO = "microcompaction"
 """The boundary after which some results are no longer shown."""
+QUEUED = "queued"
+"""Text that the user typed while the agent worked."""
+TAKEN = "taken"
+"""The queue was handed to the model during a turn."""
+RECALLED = "recalled"
+"""The queue went back into the user's input line."""
 METADATA = "metadata"
 
 
@@ -52,6 +58,8 @@ def classify(record: Record) -> str:
             return SAID if record.parts else METADATA
     elif kind == "system":
         return _system(record)
+    elif kind == "queue-operation":
+        return _queue_operation(record)
     return METADATA
 
 
@@ -98,6 +106,22 @@ def _system(record: Record) -> str:
     return METADATA
 
 
+def _queue_operation(record: Record) -> str:
+    """Classify a change of the queue of prompts.
+
+    Operations are `enqueue`, `remove` (handed over during a turn), `dequeue` (a turn begins with it, and has a
+    record of its own) and `popAll` (back into the input line). What the harness and commands put there has other
+    records, if the model sees it.
+    """
+    operation, content = record.data.get("operation"), record.data.get("content")
+    if operation == "enqueue":
+        if not isinstance(content, str) or not content.strip() or content.startswith(_UNTYPED):
+            return METADATA
+        record.parts = (Text(content),)
+        return QUEUED
+    return {"remove": TAKEN, "popAll": RECALLED}.get(str(operation), METADATA)
+
+
 PROVIDER = "anthropic"
 AUTHOR = "claude-code"
 SYNTHETIC_MODEL = "<synthetic>"
@@ -115,6 +139,9 @@ HARNESS_MARKUP = (
     *("<task-notification>", "[Request interrupted by user"),
 )
 """Prefixes of user text that is generated, not typed."""
+
+_UNTYPED = ("/", '{"task_id"', *HARNESS_MARKUP)
+"""Prefixes of queued text that is a command or generated."""
 
 _MODEL_SEES_HOOK = ("SessionStart", "UserPromptSubmit")
 

@@ -194,17 +194,21 @@ def turn_message(record: Record) -> PlannedMessage:
     kind = ""
     if data.get("type") != "user" or data.get("isMeta") is True:
         kind = "instruction"
-        if data.get("type") == "system" or _attachment_type(data) == "queued_command":
-            kind = "freeform" if data.get("type") == "system" else ""
+        if data.get("type") == "system":
+            kind = "freeform"
+        elif is_queued(data):
+            kind = ""
     elif is_harness_text(record.parts):
         kind = "freeform"
     only_shown = data.get("isVisibleInTranscriptOnly") is True and not data.get("isCompactSummary")
     return PlannedMessage("user", record.parts, kind=kind, skipped=only_shown)
 
 
-def _attachment_type(data: dict[str, Any]) -> Any:
+def is_queued(data: dict[str, Any]) -> bool:
+    """Return True if a record has text that the user queued while the agent worked."""
     attachment = data.get("attachment")
-    return attachment.get("type") if isinstance(attachment, dict) else None
+    handed_over = isinstance(attachment, dict) and attachment.get("type") == "queued_command"
+    return handed_over or data.get("type") == "queue-operation"
 
 
 def _model(data: dict[str, Any]) -> str:
@@ -436,7 +440,10 @@ class Session:
         next_number: number of the next planned commit.
         open_count: number of parts in open rounds.
         holding: threads with waiting groups.
-     links: links between records.
+        queue: records of text that the user typed while the agent worked.
+        taken: those that the model is given with its next request, unless they have a record of their own.
+        taken_at: time of the last that were taken, or None.
+        links: links between records.
         table: planned commits.
     """
 
@@ -451,6 +458,9 @@ class Session:
     next_number: int = 0
     open_count: int = 0
     holding: set[int] = field(default_factory=set)
+    queue: list[Record] = field(default_factory=list)
+    taken: list[Record] = field(default_factory=list)
+    taken_at: int | None = None
     links: RecordLinks = field(default_factory=RecordLinks)
     table: PlannedCommits = field(default_factory=PlannedCommits)
 
