@@ -184,11 +184,37 @@ def test_another_process_sees_it(repo: Repo, tmp_path: Path) -> None:
         assert (seen.token_count, seen.token_source, seen.estimated_token_count) == expected
 
 
-def test_what_measures_another_context_does_not_count(repo: Repo) -> None:
+def test_what_came_between_a_request_and_its_reply_is_added(repo: Repo) -> None:
+    sent = repo.append("user", "And how wide?").oid
+    repo.append("user", "One more thing: " + "the foot of the tower, not its top. " * 200)
+    with repo.batch() as draft:
+        draft.append("assistant", "125 metres.")
+        draft.record_usage(usage(5_100), model=MODEL, about=sent)
+    context, before = repo.compile(), repo.compile(sent)
+    came = context.estimated_token_count - before.estimated_token_count
+    assert came > 1_500
+    assert context.reported_token_count == 5_060
+    assert context.token_count == 5_060 + came
+    assert repo.contexts.compile("HEAD", cold=True).token_count == context.token_count
+    repo.append("user", "Thanks.")
+    assert context.token_count < repo.compile().token_count < context.token_count + 10
+
+
+def test_what_a_compaction_took_during_a_call_is_subtracted(repo: Repo) -> None:
+    long = repo.append("user", "All about towers. " * 1_000)
+    sent = repo.append("user", "And how wide?").oid
+    repo.replace((long.oid, 0), [Message("user", "About towers.", kind="summary")])
+    with repo.batch() as draft:
+        draft.append("assistant", "125 metres.")
+        draft.record_usage(usage(9_000), model=MODEL, about=sent)
+    context, before = repo.compile(), repo.compile(sent)
+    gone = before.estimated_token_count - context.estimated_token_count
+    assert context.token_count == 8_960 - gone < 5_500
+
+
+def test_the_cost_of_a_summary_is_not_the_size_of_the_context(repo: Repo) -> None:
     start = repo.resolve("HEAD~1")
-    repo.record_usage(usage(70_000), model=MODEL, about=start)
-    assert repo.compile().reported_token_count == 5_000
-    with repo.batch() as draft:  # the cost of a summary is not the size of this context
+    with repo.batch() as draft:
         draft.replace([(start, 0)], [Message("user", "About a tower.")])
         draft.record_usage(usage(80_000), model=MODEL)
     assert repo.compile().reported_token_count == 5_000

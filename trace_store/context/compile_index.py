@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Sums = tuple[int, int, int]
 """Tokens of several messages, not scaled: all, of text, and of media."""
-VERSION = 5
+VERSION = 6
 SEED = 0x2144DF1C
 """The CRC-32 of any bytes followed by their own CRC-32, so consecutive records can be checked together."""
 MESSAGES_MAGIC = b"TRIX"

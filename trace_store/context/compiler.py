@@ -74,7 +74,12 @@ class Verification:
 
 
 class ContextCompiler:
-    """Compiles contexts of one store, with caches of indexes and commits."""
+    """Compiles contexts of one store, with caches of indexes and commits.
+
+    Attributes:
+        store: the store, whose HEAD is the branch.
+        facts: the newest facts at some tips, by branch; see `history.facts`.
+    """
 
     def __init__(self, store: Store, *, tokenizer: Tokenizer | None = None) -> None:
         self.store = store
@@ -86,6 +91,7 @@ class ContextCompiler:
         )
         self._token_columns: dict[tuple[str, str], TokenColumn] = {}
         self._memo: TokenMemo | None = None
+        self.facts: dict[str, dict[bytes, dict[str, tuple[int, str]]]] = {}
 
     def compile(
         self,
@@ -118,7 +124,7 @@ class ContextCompiler:
         """Return a compiler for a view of the same store, sharing its caches; it may count with another tokenizer."""
         view = ContextCompiler(store, tokenizer=tokenizer or self._tokenizer)
         view._commits, view._indexes = self._commits, self._indexes
-        view._token_columns = self._token_columns
+        view._token_columns, view.facts = self._token_columns, self.facts
         return view
 
     def _context(
@@ -379,13 +385,19 @@ class ContextCompiler:
         self, tip: bytes, tokenizer: Tokenizer | None, counting: TokenCounting, *, cold: bool
     ) -> Sums:
         """Return the tokens of the messages at a commit, not scaled; raises as `compile`."""
-        if cold:
-            view, name = cold_view(tip, self.store.objects.read), ""
-        else:
-            view, name = self._view(None, ObjectId(tip))
+        view, name = self._view_at(tip, cold=cold)
         source = _Source(self, name, tokenizer, cold)
         source.count_for(view, counting, "named")
         return source.token_total(view).sums
+
+    def tools_commit_at(self, tip: bytes, *, cold: bool = False) -> bytes | None:
+        """Return the commit that set the tools of a commit's context, or None; raises as `compile`."""
+        return self._view_at(tip, cold=cold)[0].tools_commit()
+
+    def _view_at(self, tip: bytes, *, cold: bool) -> tuple[IndexView, str]:
+        if cold:
+            return cold_view(tip, self.store.objects.read), ""
+        return self._view(None, ObjectId(tip))
 
 
 class _Source:
@@ -481,14 +493,32 @@ class _Source:
             and not tokens.models.describe(model).counts_like(tokens.models.describe(report.model))
         ):
             return None  # that model counts differently
-        total, text, media = self._column().total_then(
-            *(view, measured, self._count),
-            lambda: self._compiler.message_sums(
-                measured.commit, self._tokenizer, self.counting(), cold=self._cold
-            ),
-        )
-        sums = total + self.tool_tokens(measured.tools_commit), text, media
-        return MeasuredReport(measured.commit, report.token_count, report.name, sums)
+        if report.about is not None:
+            sums = self._sums_at(report.about)
+            at = report.about
+        else:
+            total, text, media = self._column().total_then(
+                *(view, measured, self._count),
+                lambda: self._compiler.message_sums(
+                    measured.commit, self._tokenizer, self.counting(), cold=self._cold
+                ),
+            )
+            sums = total + self.tool_tokens(measured.tools_commit), text, media
+            at = measured.commit
+        if sums is None:
+            return None
+        return MeasuredReport(measured.commit, at, report.token_count, report.name, sums)
+
+    def _sums_at(self, commit: bytes) -> Sums | None:
+        """Return the tokens of the messages and tools at another commit, not scaled; None if it is gone."""
+        try:
+            total, text, media = self._compiler.message_sums(
+                commit, self._tokenizer, self.counting(), cold=self._cold
+            )
+            tools = self._compiler.tools_commit_at(commit, cold=self._cold)
+        except errors.NotFoundError:
+            return None
+        return total + self.tool_tokens(tools), text, media
 
     def _column(self) -> TokenColumn:
         if self._tokenizer is None or self._cold:

@@ -89,7 +89,7 @@ class _TokenCounts:
         if report is None or not estimated:
             return estimated, counted
         measured = MeasuredReport(
-            report.at, report.token_count, report.name, self._count_context(report.at)
+            report.at, report.at, report.token_count, report.name, self._count_context(report.at)
         )
         if not measured.is_credible(counting):
             return estimated, counted
@@ -111,7 +111,7 @@ class _TokenCounts:
     def _find_report(self, oid: bytes, commit: Commit | None) -> Report | None:
         own = report_of(commit) if commit is not None and is_measured(commit) else None
         if own is not None:
-            return Report(oid, own.token_count, own.name, own.model)
+            return Report(own.about or oid, own.token_count, own.name, own.model)
         if commit is not None and commit.parents and commit.parents[0] in self._reports:
             return self._reports[commit.parents[0]]
         context = self._contexts.compile(ObjectId(oid))
@@ -119,7 +119,7 @@ class _TokenCounts:
         if report is None:
             return None
         said = report_of(self._contexts.read_commit(report.commit))
-        return Report(report.commit, report.token_count, report.name, said.model if said else "")
+        return Report(report.at, report.token_count, report.name, said.model if said else "")
 
 
 def _sum(one: Sums, other: Sums, times: int = 1) -> Sums:

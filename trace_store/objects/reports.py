@@ -1,8 +1,8 @@
 """Token counts that a provider reported for a commit's context.
 
 Rule: input plus output of a request is the context after the answer. That is the context of the commit with the report,
-unless the commit is a merge, replaces messages (a compaction sends other text), was picked or rebased, or the report is
-about another commit.
+unless the commit is a merge, replaces messages (a compaction sends other text), or was picked or rebased. A report may
+name another commit whose context was sent, because something came between: then the input alone counts that context.
 """
 
 from __future__ import annotations
@@ -19,34 +19,46 @@ class ContextReport:
     """A provider's report about a context.
 
     Attributes:
-        token_count: all input tokens, cached or not, plus the output.
+        token_count: all input tokens, cached or not; with the output if the context is the commit's own.
+        about: the commit whose context is counted; None is the commit with the report.
         model: the model, or "" if not recorded.
         name: the model, else the provider, else the report's format.
     """
 
     token_count: int
+    about: bytes | None
     model: str
     name: str
 
 
 def report_of(commit: Commit) -> ContextReport | None:
-    """Return the last report that counts the commit's own context, or None."""
+    """Return the last report of a commit that counts a context, or None."""
     operations = commit.operations
-    if all(each.name != USAGE for each in operations) or len(commit.parents) > 1:
-        return None
-    if any(each.name == REPLACE for each in operations):
+    if all(each.name != USAGE for each in operations):
         return None
     if any(relation in (REWRITES, PICKED) for relation, _ in commit.links):
         return None
+    sends_other_text = len(commit.parents) > 1 or any(each.name == REPLACE for each in operations)
     parent = commit.parents[0] if commit.parents else None
     for each in reversed(operations):
-        if each.name != USAGE or each.fields.get("about", parent) != parent:
+        if each.name != USAGE:
             continue
-        if token_count := reported_tokens(each.fields):
+        about = each.fields.get("about", parent)
+        if about == parent:
+            about = None
+        if about is None and sends_other_text:
+            continue
+        token_count = (
+            reported_tokens(each.fields)
+            if about is None
+            else _count(each.fields.get("input_total"))
+        )
+        if token_count:
             model, provider, source = (
                 _text(each.fields.get(key)) for key in ("model", "provider", "source")
             )
-            return ContextReport(token_count, model, model or provider or source or "unknown")
+            name = model or provider or source or "unknown"
+            return ContextReport(token_count, about, model, name)
     return None
 
 

@@ -610,7 +610,7 @@ def _column(file: bytes) -> tuple[Header, list[bytes]]:
 def read_messages_column(file: bytes) -> tuple[Header, list[MessageRecord]]:
     """Return the header and the records of a messages column."""
     header, records = _column(file)
-    assert header[:3] == (b"TRIX", 5, 180)
+    assert header[:3] == (b"TRIX", 6, 180)
     assert header.measured == (bytes(16), 0)
     found = []
     for record in records:
@@ -623,7 +623,7 @@ def read_messages_column(file: bytes) -> tuple[Header, list[MessageRecord]]:
 def read_tokens_column(file: bytes) -> tuple[Header, list[TokenRecord]]:
     """Return the header and the records of a tokens column."""
     header, records = _column(file)
-    assert header[:3] == (b"TRTK", 5, 52)
+    assert header[:3] == (b"TRTK", 6, 52)
     return header, [TokenRecord(*struct.unpack("<IIIQQQ4s8sI", record)[:8]) for record in records]
 
 
@@ -842,12 +842,13 @@ class Repository:
         parents = commit["parents"]
         names = [name for name, _ in commit["ops"]]
         links = {relation for relation, _ in commit.get("links", ())}
-        if len(parents) > 1 or "replace" in names or links & {"rewrites", "picked"}:
+        if links & {"rewrites", "picked"}:
             return False
+        other_text = len(parents) > 1 or "replace" in names
         reports = [
             fields
             for name, fields in commit["ops"]
-            if name == "usage" and fields.get("about") in (None, *parents)
+            if name == "usage" and not (other_text and fields.get("about") in (None, *parents[:1]))
         ]
         return any(each.get("input_total", 0) > 0 for each in reports)
 

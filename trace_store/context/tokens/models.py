@@ -184,12 +184,14 @@ class MeasuredReport:
 
     Attributes:
         commit: the commit that recorded it.
-        token_count: reported tokens, input and output.
+        at: the commit whose context it counts.
+        token_count: reported tokens: input, and output if the context is the recording commit's.
         name: the model that answered, or else the provider.
         sums: the tokens of the messages and tools there, not scaled: all, of text, and of media.
     """
 
     commit: bytes
+    at: bytes
     token_count: int
     name: str
     sums: Sums
