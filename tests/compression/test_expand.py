@@ -97,6 +97,7 @@ def test_what_a_summary_no_longer_mentions(store: Store) -> None:
             Message("assistant", "We decided on port 8443 because the proxy needs it. " + WORDS),
             Message("assistant", [call]),
             Message("tool", [ToolResult("1", "deployed 17 pods in 4242 ms")]),
+            Message("assistant", "It is deployed."),
         ],
     ).addresses
     model = Script("Port 8443 was decided on, because the proxy needs it.")

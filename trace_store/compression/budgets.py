@@ -15,7 +15,7 @@ from trace_store.store.revision import name_of, resolve_address, resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from trace_store.compression.compress import (
         CompressionPlan,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from trace_store.history.draft import CommitResult
     from trace_store.llm.contract import Model
     from trace_store.objects.address import Address
+    from trace_store.objects.message import Message
     from trace_store.writer import Writer
 
 _ATTEMPTS = 10
@@ -184,34 +185,62 @@ class Compression:
         message = message or f"suggestions: {len(suggestions)} applied, {saved:,} tokens saved"
         return history.commit.write(draft, message=message, onto=working.tip)
 
-    def plan(self, to: int | None = None, range: str = "", *, ref: str = "") -> CompressionPlan:
-        """Return what `compress` would replace; arguments and errors are as there."""
-        check.count(to=to)
+    def trimmer(
+        self, to: int, range: str = "", *, keep_last: int | None = None, ref: str = ""
+    ) -> Compiler:
+        """Return a compiler for `compile` that trims a context as far as possible, and writes nothing."""
+        check.count(to=to, keep_last=keep_last)
+        check.text(range=range)
+        contexts = self._to(ref).contexts
+
+        def trimmed(context: CompiledContext) -> Sequence[Message]:
+            _, working = compression.trim.plan(
+                contexts, range, to=to, keep_last=keep_last, compiled=context
+            )
+            return working.changed_messages()
+
+        return trimmed
+
+    def plan(
+        self,
+        to: int | None = None,
+        range: str = "",
+        *,
+        keep_last: int | None = None,
+        ref: str = "",
+    ) -> CompressionPlan:
+        """Return what `compress` would replace, and can be given; arguments and errors are as there."""
+        check.count(to=to, keep_last=keep_last)
         check.text(range=range)
         writer = self._to(ref)
         target = compression.compress.limited_target(writer.store, to)
-        return compression.compress.Planner(writer.contexts).plan(range, target)
+        return compression.compress.Planner(writer.contexts).plan(range, target, keep_last)
 
     def compress(
         self,
         to: int | None = None,
         range: str = "",
         *,
+        plan: CompressionPlan | None = None,
+        keep_last: int | None = None,
         model: Model | None = None,
         text: str = "",
         window: int | None = None,
         instructions: str = "",
         force: bool = False,
+        progress: Callable[[int, int], None] | None = None,
         message: str = "",
         ref: str = "",
     ) -> CompressionResult:
         """Replace messages by summaries.
 
-        Messages that arrive while the model answers stay behind the summary.
+        Messages that no model was shown yet stay; so do those that arrive while the model answers, behind the summary.
 
         Args:
             to: the most tokens that the context should have, at most 60 % of the repository's budget; None is that.
             range: the messages to replace; "" is all but the newest.
+            plan: what `plan` returned, in place of `to`, `range` and `keep_last`.
+            keep_last: keep at least the last so many turns of the user whole.
             model: writes the summaries: a model, or a function from a request to a text. None takes the sentences that
                 matter most.
             text: a summary, already written, of a range that is a single run of messages.
@@ -219,6 +248,8 @@ class Compression:
             instructions: what the summary should dwell on, as in "focus on the schema": told to the model; without one,
                 sentences with these words come first.
             force: compress even if the branch has hardly grown since the last time, or the last times saved little.
+            progress: called with the numbers of summaries written and of all, before each request to the model. If it
+                raises an error, nothing is written.
             message: the message of the commit.
             ref: the branch.
 
@@ -232,25 +263,33 @@ class Compression:
             RevisionNotFoundError, MessageNotFoundError: a side of the range does not exist.
             RefChangedError: another process changed the messages of the range.
         """
-        check.count(to=to, window=window)
+        check.count(to=to, window=window, keep_last=keep_last)
         check.text(range=range, text=text, instructions=instructions, message=message)
         check.flag(force=force)
-        check.function(model=model)
+        check.function(model=model, progress=progress)
         writer, compress = self._to(ref), compression.compress
         writer.begin("compress")  # which may refuse, before a model is asked
         planner = compress.Planner(writer.contexts)
-        target = compress.limited_target(writer.store, to)
-        if target is None and not text:
-            raise errors.InvalidInputError(
-                "a target in tokens is needed, or a budget of the repository"
-            )
-        plan = planner.plan(range, target)
+        if plan is None:
+            target = compress.limited_target(writer.store, to)
+            if target is None and not text:
+                raise errors.InvalidInputError(
+                    "a target in tokens is needed, or a budget of the repository"
+                )
+            plan = planner.plan(range, target, keep_last)
+        else:
+            check.instance(compress.CompressionPlan, plan=plan)
+            if to is not None or range or keep_last is not None:
+                raise errors.InvalidInputError("a plan has its own target and range")
+            plan = planner.renewed(plan)
         if not plan.runs:
             return compress.CompressionResult(plan, None, plan.before)
         if not (force or text):
             planner.check_growth()
         window = compression.summaries.WINDOW_TOKENS if window is None else window
-        summaries = compress.Summaries(planner, plan, model, text, window, instructions)
+        summaries = compress.Summaries(
+            planner, plan, model, text, window, instructions, progress=progress
+        )
         return self._write_summaries(writer, planner, plan, summaries, message)
 
     def _write_summaries(

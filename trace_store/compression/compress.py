@@ -1,21 +1,28 @@
 """Compression: one commit that replaces each run of messages by a summary.
 
-Never replaced: instructions, pinned messages, tool calls that wait for their result. A call and its results stay
-together. A summary is written from the original messages, including those that an earlier summary replaced.
-Must-keep texts and the facts of the tool calls are added or checked by rule, no matter who wrote the summary.
+Never replaced: instructions, pinned messages, tool calls that wait for their result, and what no model was shown yet. A
+call and its results stay together. A summary is written from the original messages, including those that an earlier
+summary replaced. Must-keep texts and the facts of the tool calls are added or checked by rule, no matter who wrote the
+summary.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from trace_store import errors
 from trace_store.base.frozen import replace, value
 from trace_store.base.oid import ObjectId
 from trace_store.compression.extract import Passage, SourceMessage, extract
-from trace_store.compression.selection import COMPRESSION, originals, select
+from trace_store.compression.selection import (
+    COMPRESSION,
+    UNREAD,
+    originals,
+    select,
+    unread_from,
+)
 from trace_store.compression.summaries import (
     FACTS_SHARE,
     ModelSummariser,
@@ -33,7 +40,7 @@ from trace_store.context.compiled import (
 )
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import prefix_after, seen_of_entry
-from trace_store.context.fold import REPLACED, Entry
+from trace_store.context.fold import REPLACED, Entry, Fold
 from trace_store.context.snapshots import fold_of
 from trace_store.context.wording import is_inserted
 from trace_store.history.draft import CommitResult, Draft
@@ -49,8 +56,8 @@ from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.store.revision import resolve_commit
 from trace_store.store.store import Store
 
-SUMMARY = "summary"
-"""The kind of a summary's message."""
+SUMMARY, TOOL_IO = "summary", "tool_io"
+"""The kinds of summaries, and of messages of the user that are the output of a tool, as some formats file it."""
 VERSION = 1
 """The version of the rules, recorded in the commit."""
 LIMIT_SHARE = 0.6
@@ -218,13 +225,14 @@ class Planner:
         )
         return count_of(self._context, (total, text, media))
 
-    def plan(self, range: str, target: int | None) -> CompressionPlan:
+    def plan(self, range: str, target: int | None, keep_last: int | None = None) -> CompressionPlan:
         """Return the plan.
 
         Args:
             range: the messages to compress, as in `selection.select`. Without one, as many of the newest messages stay
                 as the target allows.
             target: the maximum tokens of the context; None replaces the whole range, at any size.
+            keep_last: how many of the last turns of the user stay, at least.
 
         Raises:
             InvalidInputError: the range is malformed, or names nothing that can be replaced.
@@ -235,8 +243,13 @@ class Planner:
             return self._plan_of(target, self.before, self.before, (), {})
         chosen = select(self.store, self.tip, self.state, range)
         kept: dict[Address, str] = {}
-        for entry in self.state.visible():
-            if entry.address in chosen and (why := self._why_kept(entry)):
+        shown = list(self.state.visible())
+        unread = unread_from([entry.message["role"] for entry in shown])
+        turn = self._start_of_turns(shown, keep_last)
+        for at, entry in enumerate(shown):
+            why = self._why_kept(entry) or (UNREAD if at >= unread else "")
+            why = why or ("recent" if at >= turn else "")
+            if entry.address in chosen and why:
                 kept.update(dict.fromkeys(self.state.unit(entry.address), why))
         for address in chosen - kept.keys():
             if any(each in self.sizes and each not in chosen for each in self.state.unit(address)):
@@ -295,6 +308,13 @@ class Planner:
     ) -> CompressionPlan:
         messages = self._context.message_part
         return CompressionPlan(self.tip, target, self.before, after, smallest, messages, runs, kept)
+
+    def _start_of_turns(self, shown: Sequence[Entry], count: int | None) -> int:
+        """Return the position of the first of the user's last turns."""
+        if not count:
+            return len(shown)
+        turns = [at for at, entry in enumerate(shown) if _is_turn(entry)]
+        return turns[-count] if len(turns) >= count else 0
 
     def _why_kept(self, entry: Entry) -> str:
         if entry.message["role"] in INSTRUCTIONS:
@@ -427,6 +447,16 @@ class Planner:
             return
         raise errors.StateError(why, code=errors.ErrorCode.NO_GAIN)
 
+    def renewed(self, found: CompressionPlan) -> CompressionPlan:
+        """Return an earlier plan of the branch for its present tip.
+
+        Raises:
+            RefChangedError: the messages to replace were changed since.
+        """
+        then = fold_of(self.store, found.tip)
+        self._check_unchanged(found, then, self.state, self.tip)
+        return replace(found, tip=self.tip, before=self.before)
+
     def unchanged_tip(self, found: CompressionPlan) -> ObjectId:
         """Return the branch's new tip if the messages of a plan are unchanged.
 
@@ -435,17 +465,22 @@ class Planner:
         """
         tip = self._contexts.compile().commit
         now = self.state if tip is None else fold_of(self.store, tip)
+        self._check_unchanged(found, self.state, now, tip)
+        assert tip is not None
+        return tip
+
+    def _check_unchanged(
+        self, found: CompressionPlan, then: Fold, now: Fold, tip: ObjectId | None
+    ) -> None:
         for address in (a for run in found.runs for a in run.targets):
-            same = address in now and now.entry(address).same_state(self.state.entry(address))
-            if tip is None or not same or set(now.unit(address)) != set(self.state.unit(address)):
+            same = address in now and now.entry(address).same_state(then.entry(address))
+            if tip is None or not same or set(now.unit(address)) != set(then.unit(address)):
                 raise errors.RefChangedError(
                     f"message {address} was changed meanwhile",
                     ref=self.store.refs.head().ref,
                     expected=found.tip,
                     actual=tip,
                 )
-        assert tip is not None
-        return tip
 
 
 class Summaries:
@@ -466,6 +501,7 @@ class Summaries:
         text: str,
         window: int,
         focus: str = "",
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """Write the summaries.
 
@@ -476,6 +512,7 @@ class Summaries:
             text: a summary written by hand, for a plan with a single run.
             window: the maximum tokens of history in one request.
             focus: what the summaries should dwell on, or "".
+            progress: called with the numbers of written and of all summaries, before each request.
 
         Raises:
             StateError: code `no-gain` if the summaries are not shorter than what they replace.
@@ -490,16 +527,38 @@ class Summaries:
         if text and (not self._text or len(plan.runs) > 1):
             why = f"for one run of messages, and the range has {len(plan.runs)}"
             raise errors.InvalidInputError(f"a written summary is {why if self._text else 'empty'}")
-        self._model = None if model is None or text else ModelSummariser(model, window)
+        self._progress = progress
+        self._written = 0
+        asked = model and self._watched(model)
+        self._model = None if asked is None or text else ModelSummariser(asked, window)
         self.kind = "manual" if text else "extractive" if self._model is None else "model"
         self.prompts: list[str | None] = []
         replaced = {a for run in plan.runs for a in run.targets}
         shown = [a for a in planner.sizes if a not in replaced]
         everything = planner.in_order(dict.fromkeys([*self.sources, *shown]))
         self._todos = activity_of(planner.messages(everything)).todos
-        self.texts = tuple(self._summary(run, is_last=run is plan.runs[-1]) for run in plan.runs)
+        texts: list[str] = []
+        for self._written, run in enumerate(plan.runs):
+            self._tell()
+            texts.append(self._summary(run, is_last=run is plan.runs[-1]))
+        self.texts = tuple(texts)
         self.after = planner.count_with(plan.runs, self.texts)
         self._check_size()
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._written, len(self._plan.runs))
+
+    def _watched(self, model: Model) -> Model:
+        """Return a model that tells the progress before each request."""
+        if self._progress is None:
+            return model
+
+        def ask(request: Any) -> Any:
+            self._tell()
+            return model(request)
+
+        return ask
 
     def _check_size(self) -> None:
         before, target = self._plan.before, self._plan.target
@@ -619,6 +678,15 @@ class Summaries:
         for address in addresses:
             found = prefix_after(found, seen_of_entry(self._planner.state.entry(address)))
         return found
+
+
+def _is_turn(entry: Entry) -> bool:
+    """Return True for a message that the user wrote."""
+    return (
+        entry.message["role"] == "user"
+        and entry.message.get("kind") not in (SUMMARY, TOOL_IO)
+        and all(part["type"] != ToolResult.type for part in entry.parts)
+    )
 
 
 def _losses(text: str, kept: Mapping[Address, Sequence[str]]) -> list[str]:

@@ -23,13 +23,15 @@ from trace_store.store import revision as revisions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from trace_store.context.fold import Entry, Fold
     from trace_store.objects.commit import Operation
     from trace_store.store.store import Store
 
 COMPRESSION = "compression"
+UNREAD = "not shown to a model yet"
+"""Why messages stay that arrived after a model's last answer."""
 SUMMARISES = (COMPRESSION, "compaction", "merge")
 """Reasons of a `replace` whose messages are summaries."""
 
@@ -51,6 +53,19 @@ class Origin:
     messages: tuple[Address, ...]
     targets: tuple[Address, ...]
     sources: tuple[Address, ...]
+
+
+def unread_from(roles: Sequence[str]) -> int:
+    """Return the position of the first message that no model was shown yet; the number of messages if there is none.
+
+    It is the one after a model's last answer. A context that no model has answered is no conversation, and nothing of
+    it counts as unread.
+
+    Args:
+        roles: the role of each visible message, in order.
+    """
+    last = max((at for at, role in enumerate(roles) if role == "assistant"), default=len(roles))
+    return last + 1
 
 
 def select(store: Store, tip: ObjectId, state: Fold, text: str) -> set[Address]:

@@ -30,7 +30,7 @@ from trace_store.compression.cuts import (
     shorter_call,
 )
 from trace_store.compression.repeats import DUPLICATE, SUPERSEDED, repeats
-from trace_store.compression.selection import select
+from trace_store.compression.selection import UNREAD, select, unread_from
 from trace_store.compression.working import working_context
 from trace_store.context.activity import AGENT, PLAN, WRITE, may_say_failure
 from trace_store.objects.parts import Reasoning
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from trace_store.compression.working import Output, WorkingContext
+    from trace_store.context.compiled import CompiledContext
     from trace_store.context.compiler import ContextCompiler
     from trace_store.history.draft import CommitResult
     from trace_store.objects.address import Address
@@ -132,6 +133,7 @@ class _Trim:
     """A trim in progress.
 
     Attributes:
+        unread: the position of the first message that no model was shown yet.
         savings: the tokens that each change saves, by step.
         reasons: the last step that changed a message, by position.
     """
@@ -148,6 +150,7 @@ class _Trim:
         self.outside = {
             at for at, each in enumerate(working.messages) if each.address not in within
         }
+        self.unread = unread_from([each.role for each in working.messages])
         self.tail = self._start_of_tail(keep_last)
         self.sizes = tuple(working.tokens)
         self.repeats = repeats(working, self._may_leave)
@@ -193,9 +196,9 @@ class _Trim:
 
     def _may_change(self, at: int, *, old: bool = True) -> bool:
         """Return True if a message may be shortened; `old` excludes the newest ones."""
-        return (
-            at not in self.working.kept and at not in self.outside and not (old and at >= self.tail)
-        )
+        if at >= self.unread or at in self.working.kept or at in self.outside:
+            return False
+        return not (old and at >= self.tail)
 
     def _old_outputs(self) -> Iterator[Output]:
         return (each for each in self.working.outputs if self._may_change(each.at))
@@ -323,6 +326,8 @@ class _Trim:
                 name = (
                     message.priority if message.priority != "normal" else "instructions and to-dos"
                 )
+            elif at >= self.unread:
+                name = UNREAD
             elif working.is_users(at):
                 name = "messages of the user"
             elif at >= self.tail:
@@ -360,11 +365,13 @@ def plan(
     to: int | None,
     keep_last: int | None = None,
     steps: Sequence[str] = STEPS,
+    compiled: CompiledContext | None = None,
 ) -> tuple[TrimResult, WorkingContext]:
     """Plan a trim; nothing is written.
 
     Args:
         contexts: compiles the contexts of the branch.
+        compiled: a context of the branch to trim; None is that of its tip.
         range: the messages that may change, as in `selection.select`; "" is all.
         to: the maximum tokens of the context, counted as by `token_count`; None saves as much as possible.
         keep_last: number of last user turns that stay whole, however large. None keeps KEPT_TURNS of them, as far as
@@ -379,7 +386,7 @@ def plan(
         RevisionNotFoundError, MessageNotFoundError: a side of the range does not exist.
         UnbornBranchError: the branch has no commit.
     """
-    working = working_context(contexts)
+    working = working_context(contexts, compiled)
     before = working.total
     within = select(contexts.store, working.tip, working.fold, range)
     planned = _Trim(working, -1 if to is None else to, keep_last, within)

@@ -41,13 +41,15 @@ UNKNOWN = Action(OTHER, (), "")
 _INSTRUCTION_ROLES = frozenset({"system", "developer"})
 
 
-def working_context(contexts: ContextCompiler) -> WorkingContext:
-    """Return the context of HEAD's branch, to try out changes.
+def working_context(
+    contexts: ContextCompiler, compiled: CompiledContext | None = None
+) -> WorkingContext:
+    """Return a context of HEAD's branch, to try out changes; None is that of its tip.
 
     Raises:
         UnbornBranchError: the branch has no commit.
     """
-    context = contexts.compile()
+    context = contexts.compile() if compiled is None else compiled
     tip = context.commit or resolve_commit(contexts.store, "HEAD")
     return WorkingContext(tip, context, contexts.fold(tip))
 
@@ -248,6 +250,18 @@ class WorkingContext:
         for positions, note in self.notes:
             targets = [self.messages[at].address for at in positions]
             draft.replace(targets, [note], reason=REASON, sources=targets)
+
+    def changed_messages(self) -> list[Message]:
+        """Return the messages of the context with the changes."""
+        found: list[Message] = list(self.messages)
+        for at, parts in self.parts.items():
+            one = self.messages[at]
+            found[at] = Message(one.role, parts, kind=one.kind, name=one.name, model=one.model)
+        gone: set[int] = set()
+        for positions, note in self.notes:
+            found[positions[0]] = note
+            gone.update(positions[1:])
+        return [each for at, each in enumerate(found) if at not in gone]
 
     def count(self, message: Message) -> int:
         """Return the tokens of a message."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from trace_store.history import diff as diff
     from trace_store.history import draft as draft
     from trace_store.history import edit_text as edit_text
+    from trace_store.history import facts as facts
     from trace_store.history import log as log
     from trace_store.history import log_filters as log_filters
     from trace_store.history import lookup as lookup

@@ -206,6 +206,19 @@ class Branches:
             stores.reflogs.log_command(self._store, message, self._writer.author)
         return history.branch_state.read_branch(self._store, ref, changed=changed)
 
+    def facts(self, name: str = "") -> dict[str, str]:
+        """Return the newest value of each fact that commits of a branch recorded as `meta`; "" is HEAD's.
+
+        The cost does not depend on the length of the branch, except the first time.
+
+        Raises:
+            RefNotFoundError: there is no such branch.
+        """
+        check.text(name=name)
+        writer = self._writer.on(find_branch(self._writer.store, name)) if name else self._writer
+        head = writer.store.refs.head()
+        return history.facts.newest_facts(writer.contexts, head.ref or "HEAD", head.oid)
+
     def containing(self, what: Revision) -> List[str]:
         """Return the full names of the refs whose history contains a commit, sorted.
 

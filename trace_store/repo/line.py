@@ -133,6 +133,7 @@ class Line:
         private: bool = False,
         meta: Mapping[str, Fact] | None = None,
         settings: Mapping[str, Fact] | None = None,
+        links: Sequence[tuple[str, Revision]] = (),
         ref: str = "",
     ) -> CommitResult:
         """Append messages as one commit. It raises as `append`.
@@ -140,10 +141,12 @@ class Line:
         Args:
             messages: `Message` values, or dictionaries and objects of OpenAI, Anthropic, Gemini or LangChain.
             settings: what the messages were generated with, such as `{"temperature": 0.2}`; found like `meta`.
+            links: commits that the new one is related to, each after the name of the relation, such as "answers". A
+                linked commit stays as long as the one that links it.
         """
-        if meta or settings:
-            facts: dict[str, Any] = {"meta": meta, "settings": settings}
-            return self._one(lambda d: d.extend(messages), ref, message, private=private, **facts)
+        if meta or settings or links:
+            more: dict[str, Any] = {"meta": meta, "settings": settings, "links": links}
+            return self._one(lambda d: d.extend(messages), ref, message, private=private, **more)
         check.text(message=message)
         if private is not False:
             check.flag(private=private)
@@ -772,12 +775,18 @@ class Line:
         *,
         private: bool = False,
         settings: Mapping[str, Fact] | None = None,
+        links: Sequence[tuple[str, Revision]] = (),
     ) -> CommitResult:
         """Write one commit with the operations that `add` puts in a draft."""
         check.text(message=message)
         check.flag(private=private)
-        draft = history.draft.Draft(self._to(ref), private=private)
+        writer = self._to(ref)
+        draft = history.draft.Draft(writer, private=private)
         add(draft)
         if meta or settings:
             draft.configure(meta=meta, settings=settings)
-        return history.commit.write(draft, message=message)
+        linked = [
+            (relation, revisions.resolve_commit(writer.store, name_of(each, "links")))
+            for relation, each in links
+        ]
+        return history.commit.write(draft, message=message, links=linked)

@@ -1,0 +1,120 @@
+"""The newest facts of a branch: of each name, the value that its newest commit with one recorded.
+
+Along first parents the newer commit counts; what a merge brought counts if it is younger. Found values are kept per
+branch in memory and in a file of the compile index, so that only newer commits are read. The file can be deleted.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TypeAlias
+
+from trace_store.base.oid import ObjectId
+from trace_store.context.compiler import ContextCompiler
+from trace_store.disk.files import read_file, replace_file
+from trace_store.errors import NotFoundError, StorageError
+from trace_store.objects.operations import META, facts_of
+from trace_store.store.revision import commits_of
+
+Facts: TypeAlias = dict[str, tuple[int, str]]
+"""Value of each name, after the time of its commit."""
+
+VERSION = 1
+_COLUMN = "facts"
+_KEPT = 16
+"""Number of tips of a branch whose facts are kept, so that an undo finds those of the tip before."""
+_UNSAVED = 64
+"""The file is written after reading this many commits."""
+
+
+def newest_facts(contexts: ContextCompiler, ref: str, tip: ObjectId | None) -> dict[str, str]:
+    """Return the newest facts at a commit, sorted by name.
+
+    Args:
+        contexts: the branch's compiler, which keeps what was found.
+        ref: the full name of the branch.
+        tip: the commit; None has no facts.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
+    """
+    if tip is None:
+        return {}
+    known: dict[bytes, Facts] = contexts.facts.get(ref) or _load(contexts, ref)
+    contexts.facts[ref] = known
+    if tip not in known:
+        found, count = _walk(contexts, tip, known)
+        known[tip] = found
+        for old in list(known)[:-_KEPT]:
+            del known[old]
+        if count >= _UNSAVED:
+            _save(contexts, ref, known)
+    return {name: value for name, (_, value) in sorted(known[tip].items())}
+
+
+def _walk(contexts: ContextCompiler, tip: ObjectId, known: dict[bytes, Facts]) -> tuple[Facts, int]:
+    """Return the facts at a commit, and how many commits were read."""
+    found: Facts = {}
+    brought: Facts = {}
+    count = 0
+    at: bytes | None = tip
+    while at is not None and at not in known:
+        commit = contexts.read_commit(at)
+        count += 1
+        for name, value in facts_of(commit, META).items():
+            _add(found, brought, name, (commit.time, value))
+        if len(commit.parents) > 1:
+            _add_merged(contexts, commit.parents, brought)
+        at = commit.parents[0] if commit.parents else None
+    for name, given in known[at].items() if at is not None else ():
+        _add(found, brought, name, given)
+    return {**brought, **found}, count
+
+
+def _add(found: Facts, brought: Facts, name: str, given: tuple[int, str]) -> None:
+    """Add an older fact of the branch, unless it has a newer one, or a merge after it brought a younger one."""
+    if name not in found:
+        merged = brought.get(name)
+        found[name] = merged if merged is not None and merged[0] > given[0] else given
+
+
+def _add_merged(contexts: ContextCompiler, parents: tuple[ObjectId, ...], brought: Facts) -> None:
+    """Add the facts of the commits that a merge brought, unless a later merge brought the name."""
+    own: Facts = {}
+    for oid in commits_of(contexts.store).topological(list(parents[1:]), [parents[0]]):
+        commit = contexts.read_commit(oid)
+        for name, value in facts_of(commit, META).items():
+            own.setdefault(name, (commit.time, value))
+    for name, given in own.items():
+        brought.setdefault(name, given)
+
+
+def _load(contexts: ContextCompiler, ref: str) -> dict[bytes, Facts]:
+    store = contexts.store
+    if not store.local:
+        return {}
+    try:
+        saved = json.loads(read_file(store.disk, store.layout.index_file(ref, _COLUMN)) or b"{}")
+        if not isinstance(saved, dict) or saved.get("version") != VERSION:
+            return {}
+        return {
+            bytes.fromhex(tip): {name: (time, value) for name, (time, value) in facts.items()}
+            for tip, facts in saved["tips"].items()
+        }
+    except (NotFoundError, StorageError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _save(contexts: ContextCompiler, ref: str, known: dict[bytes, Facts]) -> None:
+    """Save what `_load` returns; a failed write is ignored, since the repository may be read-only."""
+    store = contexts.store
+    if not store.local:
+        return
+    tips = {tip.hex(): facts for tip, facts in known.items()}
+    data = json.dumps({"version": VERSION, "tips": tips}).encode()
+    try:
+        store.disk.make_directory(store.layout.index_dir)
+        path = store.layout.index_file(ref, _COLUMN)
+        replace_file(store.disk, path, data, durable=False, scratch=store.layout.tmp_dir)
+    except StorageError:
+        return
