@@ -41,7 +41,8 @@ def test_compress_keeps_what_no_model_was_shown(repo: Repo) -> None:
 def test_a_range_of_unread_messages_has_nothing_to_compress(repo: Repo) -> None:
     (address,) = [each.address for each in list(repo.compile())[-1:]]
     with pytest.raises(errors.InvalidInputError, match="1 not shown to a model yet"):
-        repo.compression.compress(range=str(address), text="A remark.")
+        repo.compression.compress(2_500, str(address), force=True)
+    assert repo.compression.compress(range=str(address), text="A remark.").changed  # by hand
 
 
 def test_trim_keeps_what_no_model_was_shown(repo: Repo) -> None:

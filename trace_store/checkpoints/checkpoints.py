@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trace_store.base.oid import ObjectId
     from trace_store.checkpoints.hard import Checkpoint, Restored
     from trace_store.checkpoints.soft import Injected
+    from trace_store.checkpoints.work_state import WorkState
     from trace_store.history.diff import ContextDiff
     from trace_store.history.trash_refs import DeletedRef
     from trace_store.llm.contract import Model
@@ -42,6 +43,7 @@ class Checkpoints:
         ref: str = "HEAD",
         reason: str = "",
         soft: bool = False,
+        range: str = "",
         model: Model | None = None,
     ) -> Checkpoint:
         """Save the state of a branch, or with `soft` a summary of it, and return the checkpoint.
@@ -51,6 +53,7 @@ class Checkpoints:
             ref: a branch or another revision.
             reason: why.
             soft: save a summary.
+            range: the messages that a summary is about, as in `A..B`; "" is the whole context.
             model: writes the prose of the summary; without one, it is built by rules.
 
         Raises:
@@ -58,17 +61,27 @@ class Checkpoints:
             InvalidRefNameError: the name is not valid, or reserved for checkpoints that Trace makes.
             As `resolve_commit`, and `soft.save_soft`.
         """
-        check.text(ref=ref, reason=reason)
+        check.text(ref=ref, reason=reason, range=range)
         check.flag(soft=soft)
         check.function(model=model)
         if soft:
-            return soft_checkpoints.save_soft(self._writer, name, ref, reason, model)
+            return soft_checkpoints.save_soft(self._writer, name, ref, reason, model, range)
+        if range:
+            raise errors.InvalidInputError("a range can be summarised: set `soft`")
         store, change = self._store, self._writer.begin()
         full = hard.free_name(name)
         commit = revisions.resolve_commit(store, ref)
         meta = {hard.TRIGGER: hard.MANUAL, **hard.branch_meta(store, ref)}
         tag = hard.new_tag(full, commit, change.author, store.clock.now(), reason, meta)
         return hard.write_checkpoint(change, full, tag)
+
+    def state(self, ref: str = "HEAD", *, range: str = "") -> WorkState:
+        """Return the state of the work on a branch, or in a range of its messages; raises as `soft.state_at`.
+
+        It is what a soft checkpoint would save: tasks, decisions, checks, files, open ends. Nothing is written.
+        """
+        check.text(ref=ref, range=range)
+        return soft_checkpoints.state_at(self._writer, ref, range)
 
     def show(self, name: str) -> Checkpoint:
         """Return one checkpoint; raises as `hard.find_checkpoint`."""

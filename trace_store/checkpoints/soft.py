@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 
-from trace_store import errors, history, llm
+from trace_store import compression, errors, history, llm
 from trace_store.base.frozen import replace, value
 from trace_store.base.ident import check_author
 from trace_store.base.oid import ObjectId
@@ -24,6 +24,7 @@ from trace_store.checkpoints.hard import (
     write_checkpoint,
 )
 from trace_store.checkpoints.work_state import MAXIMUM_DECISIONS, work_state
+from trace_store.context.compiled import CompiledMessage, as_counted
 from trace_store.context.fold import Fold
 from trace_store.context.wording import DECISION, Decision
 from trace_store.disk.git import ask_git
@@ -89,21 +90,37 @@ class Injected:
     is_hidden: bool
 
 
-def save_soft(writer: Writer, name: str, ref: str, reason: str, model: Model | None) -> Checkpoint:
-    """Summarise the context of a branch, or of any commit, and save the summary under a name.
+def state_at(writer: Writer, ref: str, range: str = "") -> WorkState:
+    """Return the state of the work in a context, or in a range of it; writes nothing.
+
+    Args:
+        writer: the repository.
+        ref: a branch or another revision.
+        range: the messages, as in `compression.selection.select`; "" is all.
 
     Raises:
-        InvalidInputError: the context is empty.
-        ModelError: the model failed or its answer cannot be used; nothing was written.
-        SecretFoundError: the text holds a secret, and the repository refuses secrets.
+        InvalidInputError: the context is empty, or the range is malformed or names no message.
+        RevisionNotFoundError, MessageNotFoundError: there is no such commit or message.
     """
-    store, contexts, change = writer.store, writer.contexts, writer.begin()
-    full = free_name(name)
-    source = revisions.resolve_commit(store, ref)
-    if store.refs.read(full) is not None:  # before a model is asked
-        raise name_in_use(full)
-    context = contexts.compile(source)
-    messages = list(context.messages)
+    return _state_at(writer, revisions.resolve_commit(writer.store, ref), range)[0]
+
+
+def _state_at(
+    writer: Writer, source: ObjectId, range: str
+) -> tuple[WorkState, list[CompiledMessage]]:
+    """Return the state of the work at a commit, and the messages that it was read from."""
+    store = writer.store
+    context = writer.contexts.compile(source)
+    messages, count = list(context.messages), context.token_count
+    if range:
+        chosen = compression.selection.select(store, source, writer.contexts.fold(source), range)
+        sizes = context.message_tokens()
+        count = sum(
+            as_counted(context, size)
+            for each, (size, _) in zip(messages, sizes, strict=True)
+            if each.address in chosen
+        )
+        messages = [each for each in messages if each.address in chosen]
     if not messages:
         raise errors.InvalidInputError("the context has no message to summarise")
     at_head = source == revisions.resolve_commit(store, "HEAD") and store.local
@@ -112,7 +129,26 @@ def save_soft(writer: Writer, name: str, ref: str, reason: str, model: Model | N
         if at_head
         else ""
     ) or ""
-    state = work_state(messages, context.token_count, code.strip()[:12])
+    return work_state(messages, count, code.strip()[:12]), messages
+
+
+def save_soft(
+    writer: Writer, name: str, ref: str, reason: str, model: Model | None, range: str = ""
+) -> Checkpoint:
+    """Summarise the context of a branch, or of any commit, and save the summary under a name.
+
+    Arguments and errors as in `state_at`, and:
+
+    Raises:
+        ModelError: the model failed or its answer cannot be used; nothing was written.
+        SecretFoundError: the text holds a secret, and the repository refuses secrets.
+    """
+    store, change = writer.store, writer.begin()
+    full = free_name(name)
+    source = revisions.resolve_commit(store, ref)
+    if store.refs.read(full) is not None:  # before a model is asked
+        raise name_in_use(full)
+    state, messages = _state_at(writer, source, range)
     meta: dict[str, Any] = {FORM: SOFT}
     if model is not None:
         state, meta[MODEL] = _written_by(model, state, messages)

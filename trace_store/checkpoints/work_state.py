@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from trace_store.context.wording import Decision
 
 SCHEMA = "trace.checkpoint/1"
+IN_PROGRESS = "in_progress"
 MAXIMUM_FILES = 40
 MAXIMUM_DECISIONS = 20
 MAXIMUM_OPEN = 10
@@ -166,6 +167,30 @@ class WorkState:
     error_count: int
     message_count: int
     token_count: int
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """The to-dos that are done."""
+        return tuple(each.text for each in self.tasks if each.is_done)
+
+    @property
+    def in_progress(self) -> tuple[str, ...]:
+        """The to-dos that are being worked on."""
+        return tuple(each.text for each in self.tasks if each.status == IN_PROGRESS)
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The to-dos that were not begun."""
+        not_open = (IN_PROGRESS, DROPPED)
+        return tuple(
+            each.text for each in self.tasks if not each.is_done and each.status not in not_open
+        )
+
+    @property
+    def blockers(self) -> tuple[str, ...]:
+        """What is in the way: the checks that fail, with the line that says how, and unfinished work."""
+        failed = [f"{each.program}: {each.said}" for each in self.checks if not each.passed]
+        return (*failed, *self.open_ends)
 
     def as_map(self) -> dict[str, Any]:
         """Return it as JSON values, as a soft checkpoint stores it."""

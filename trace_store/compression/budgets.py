@@ -8,7 +8,7 @@ from trace_store import compression, errors, history
 from trace_store.base import check
 from trace_store.base.frozen import replace
 from trace_store.base.ident import count_of, is_count
-from trace_store.context.compiled import RenderableContext
+from trace_store.context.compiled import RenderableContext, tokens_in, tokens_of
 from trace_store.context.snapshots import fold_of
 from trace_store.store.config import parse_token_count
 from trace_store.store.revision import name_of, resolve_address, resolve_commit
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from trace_store.llm.contract import Model
     from trace_store.objects.address import Address
     from trace_store.objects.message import Message
+    from trace_store.providers.documents import Given
     from trace_store.writer import Writer
 
 _ATTEMPTS = 10
@@ -243,7 +244,8 @@ class Compression:
             keep_last: keep at least the last so many turns of the user whole.
             model: writes the summaries: a model, or a function from a request to a text. None takes the sentences that
                 matter most.
-            text: a summary, already written, of a range that is a single run of messages.
+            text: a summary, already written, of a range that is a single run of messages. Its author has read them,
+                so that it also replaces what no model was shown.
             window: how many tokens of history the model is shown at once; None is the default.
             instructions: what the summary should dwell on, as in "focus on the schema": told to the model; without one,
                 sentences with these words come first.
@@ -276,7 +278,7 @@ class Compression:
                 raise errors.InvalidInputError(
                     "a target in tokens is needed, or a budget of the repository"
                 )
-            plan = planner.plan(range, target, keep_last)
+            plan = planner.plan(range, target, keep_last, also_unread=bool(text))
         else:
             check.instance(compress.CompressionPlan, plan=plan)
             if to is not None or range or keep_last is not None:
@@ -364,6 +366,24 @@ class Compression:
         """Return a compiler for `compile`: it shows messages in full, as `expand` does, and writes nothing."""
         store, names = self._to(ref).store, [name_of(each, "targets") for each in targets]
         return lambda context: compression.expand.expanded_messages(store, context, names)
+
+    def tokens(self, what: str | Sequence[Given], *, model: str = "", ref: str = "") -> int:
+        """Return how many tokens a text or messages would add to the context of a branch, in tokens of `token_count`.
+
+        Args:
+            what: a text, or messages as for `commit`.
+            model: the model to count for; "" counts as for the model that answered last.
+            ref: the branch; it may be unborn.
+
+        Raises:
+            InvalidMessageError: a message is not valid.
+        """
+        check.text(model=model)
+        writer = self._to(ref)
+        context = writer.contexts.compile(writer.store.refs.head().oid, model=model)
+        if isinstance(what, str):
+            return tokens_in(context, what)
+        return sum(tokens_of(context, each) for each in history.draft.as_messages(what))
 
     def heat(self, context: CompiledContext) -> list[float]:
         """Return how much later messages use each message of a context, from 0 to 1."""

@@ -225,7 +225,14 @@ class Planner:
         )
         return count_of(self._context, (total, text, media))
 
-    def plan(self, range: str, target: int | None, keep_last: int | None = None) -> CompressionPlan:
+    def plan(
+        self,
+        range: str,
+        target: int | None,
+        keep_last: int | None = None,
+        *,
+        also_unread: bool = False,
+    ) -> CompressionPlan:
         """Return the plan.
 
         Args:
@@ -233,6 +240,7 @@ class Planner:
                 as the target allows.
             target: the maximum tokens of the context; None replaces the whole range, at any size.
             keep_last: how many of the last turns of the user stay, at least.
+            also_unread: replace also what no model was shown yet.
 
         Raises:
             InvalidInputError: the range is malformed, or names nothing that can be replaced.
@@ -247,7 +255,7 @@ class Planner:
         unread = unread_from([entry.message["role"] for entry in shown])
         turn = self._start_of_turns(shown, keep_last)
         for at, entry in enumerate(shown):
-            why = self._why_kept(entry) or (UNREAD if at >= unread else "")
+            why = self._why_kept(entry) or (UNREAD if at >= unread and not also_unread else "")
             why = why or ("recent" if at >= turn else "")
             if entry.address in chosen and why:
                 kept.update(dict.fromkeys(self.state.unit(entry.address), why))

@@ -123,11 +123,14 @@ class CommandChanges:
         return bool(self.entries) or self.head is not None
 
 
-def undo(writer: Writer, *, everyone: bool = False, dry_run: bool = False) -> UndoResult:
+def undo(
+    writer: Writer, *, ref: str = "", everyone: bool = False, dry_run: bool = False
+) -> UndoResult:
     """Undo the last command that moved a ref or HEAD; repeated calls go further back.
 
     Args:
         writer: the repository.
+        ref: the full name of a branch: undo the last command that moved it; "" is the last command of all.
         everyone: also undo commands of others.
         dry_run: change nothing.
 
@@ -136,12 +139,14 @@ def undo(writer: Writer, *, everyone: bool = False, dry_run: bool = False) -> Un
     """
     store = writer.store
     last = next((each for each in _history(store) if everyone or _is_own(writer, each)), None)
-    group = next(_undoable(writer, everyone=everyone), None)
-    if last is not None and not last.moves_refs:
+    group = next(_undoable(writer, everyone=everyone, ref=ref), None)
+    if not ref and last is not None and not last.moves_refs:
         raise _irreversible(writer, last, group)
     if group is None:
-        raise _nothing(writer, everyone=everyone)
-    newer = takewhile(lambda each: each.time > group.time, _undoable(writer, everyone=True))
+        raise _nothing(writer, everyone=everyone, ref=ref)
+    newer = takewhile(
+        lambda each: each.time > group.time, _undoable(writer, everyone=True, ref=ref)
+    )
     others = sum(not _is_own(writer, each) for each in newer) if not everyone else 0
     return replace(_invert(writer, group, UNDO, dry_run=dry_run), others=others)
 
@@ -196,9 +201,11 @@ def operations(writer: Writer, *, everyone: bool = False) -> Iterator[LoggedOper
         )
 
 
-def _undoable(writer: Writer, *, everyone: bool) -> Iterator[CommandChanges]:
-    """Yield the commands that can be undone, newest first."""
+def _undoable(writer: Writer, *, everyone: bool, ref: str = "") -> Iterator[CommandChanges]:
+    """Yield the commands that can be undone, newest first; with `ref`, those that moved it."""
     for group in _standing(writer.store):
+        if ref and all(name != ref for name, _, _ in group.entries):
+            continue
         if group.moves_refs and (everyone or _is_own(writer, group)):
             yield group
 
@@ -219,12 +226,12 @@ def _irreversible(
     )
 
 
-def _nothing(writer: Writer, *, everyone: bool) -> errors.StateError:
-    others = None if everyone else next(_undoable(writer, everyone=True), None)
-    said = ""
+def _nothing(writer: Writer, *, everyone: bool, ref: str = "") -> errors.StateError:
+    others = None if everyone else next(_undoable(writer, everyone=True, ref=ref), None)
+    said = f" on {ref.removeprefix(BRANCHES)}" if ref else ""
     if others is not None:
         line = _summary(writer, others.message, _moves(others))
-        said = f"; the last operation of others, by {others.author[:80]}: {line}"
+        said += f"; the last operation of others, by {others.author[:80]}: {line}"
     return errors.StateError(f"nothing to undo{said}", code=errors.ErrorCode.NOTHING_TO_UNDO)
 
 

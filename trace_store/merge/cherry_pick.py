@@ -32,6 +32,7 @@ def cherry_pick(
     wanted: Sequence[str],
     *,
     at: str = "",
+    after: str = "",
     favour: str = "",
     resolver: Answer | None = None,
     judge: Model | None = None,
@@ -42,6 +43,7 @@ def cherry_pick(
         writer: the branch.
         wanted: commits, ranges `A..B` and `A...B` (oldest first), and addresses of single messages, in this order.
         at: the revision whose context gives the state of single messages; "" is the commit that created each.
+        after: the message of the branch after which single messages are put; "" puts them at the end.
         favour: "ours" or "theirs" resolves every conflict that allows it.
         resolver: as in `merge`.
         judge: a model that reviews changes of meaning; None skips the review.
@@ -50,7 +52,7 @@ def cherry_pick(
         StateError: another operation is in progress.
         DetachedHeadError: HEAD is detached.
         RevisionNotFoundError, MessageNotFoundError: a commit or message does not exist.
-        InvalidInputError: nothing to pick, an empty range, or an unknown side.
+        InvalidInputError: nothing to pick, an empty range, or an unknown side; or a commit has a place.
         RefChangedError: the branch kept moving; every retry lost the race.
     """
     store, change = writer.store, writer.begin("cherry-pick")
@@ -59,7 +61,11 @@ def cherry_pick(
     steps = [step for text in wanted for step in _steps(store, text)]
     if not steps:
         raise errors.InvalidInputError("nothing to pick")
+    place = str(revisions.resolve_address(store, after)) if after else ""
+    if place and any(step.number is None for step in steps):
+        raise errors.InvalidInputError("only single messages can be put after another one")
     inputs = {
+        "after": place,
         "steps": [step.as_json() for step in steps],
         "onto": None,
         "name": " ".join(wanted)[:200],

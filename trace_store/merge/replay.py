@@ -37,6 +37,7 @@ from trace_store.objects.address import resolve_calls
 from trace_store.objects.commit import PICKED, REVERTS, REWRITES, Commit
 from trace_store.objects.operations import carried_operations
 from trace_store.refs.head import NAME, Head
+from trace_store.store.revision import resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ class Replay:
             tuple[ObjectId | None, ObjectId | None], list[tuple[ObjectId, Commit]] | None
         ] = {}
         self._settled: list[Conflict] = []
+        self._placed: Address | None = None
 
     def run(self) -> Rewrite:
         """Do all steps and write the result, or stop and save the state.
@@ -371,9 +373,23 @@ class Replay:
         changes = Changes()
         new = [entry for entry in theirs.entries if entry.address not in replayed.state]
         new = answers.settle_results(new, changes)
-        added = [ops.add([entry.to_carried() for entry in new])] if new else []
+        after = self._place(replayed)
+        added = [ops.add([entry.to_carried() for entry in new], after=after)] if new else []
+        if new:
+            self._placed = new[-1].address
         operations = (*added, *changes.operations())
         return MergePlan((), operations, tuple(collector.open), tuple(collector.settled), ())
+
+    def _place(self, replayed: ReplayedCommits) -> Address | None:
+        """Return the message after which the next single message is put; None is the end."""
+        named = self._stop.inputs.get("after")
+        if not named:
+            return None
+        if self._placed is not None:
+            return self._placed
+        state = replayed.state
+        address = resolve_address(self._store, named)
+        return state.in_order(state.unit(address))[-1]  # never between a call and its result
 
     def _collector(self, prefix: str, favour: str) -> ConflictCollector:
         read = self._store.objects.read

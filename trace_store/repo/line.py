@@ -629,6 +629,7 @@ class Line:
         self,
         *wanted: Revision | Address,
         at: Revision = "",
+        after: str | Address = "",
         favour: str = "",
         resolver: Answer | None = None,
         judge: Model | None = None,
@@ -639,10 +640,11 @@ class Line:
         Args:
             wanted: revisions, and addresses of messages, in the order to pick them.
             at: the revision in whose context single messages are taken; "" is the commit that created each.
+            after: the message of the branch after which single messages are put; "" is the end.
 
         Raises:
             MessageNotFoundError: a message is not here.
-            InvalidInputError: a range is empty, or nothing is wanted.
+            InvalidInputError: a range is empty, nothing is wanted, or a commit is to be put after a message.
             As `merge`.
         """
         check.function(judge=judge)
@@ -651,6 +653,7 @@ class Line:
             writer,
             [name_of(each, "wanted") for each in wanted],
             at=name_of(at, "at"),
+            after=name_of(after, "after"),
             favour=favour,
             resolver=resolver,
             judge=judge,

@@ -342,10 +342,11 @@ class Repo(Line):
         check.flag(everyone=everyone)
         return [*islice(history.undo.operations(self.writer, everyone=everyone), limit)]
 
-    def undo(self, *, everyone: bool = False, dry_run: bool = False) -> UndoResult:
+    def undo(self, *, ref: str = "", everyone: bool = False, dry_run: bool = False) -> UndoResult:
         """Undo the last command that moved a ref or HEAD in this working copy; call again for the one before.
 
         Args:
+            ref: a branch: undo the last command that moved it, whatever others did since.
             everyone: also undo operations of others, as in `operations`.
             dry_run: change nothing.
 
@@ -355,7 +356,8 @@ class Repo(Line):
                 branches.
         """
         check.flag(everyone=everyone)
-        return history.undo.undo(self.writer, everyone=everyone, dry_run=dry_run)
+        full = history.branches.find_branch(self.store, ref) if ref else ""
+        return history.undo.undo(self.writer, ref=full, everyone=everyone, dry_run=dry_run)
 
     def undo_to(
         self, number: int, *, everyone: bool = False, dry_run: bool = False

@@ -53,6 +53,7 @@ NAME = Argument("NAME", "name", "The checkpoint", completes="CHECKPOINT")
         completes="COMMIT",
     ),
     Option("--soft", "soft", "Save a summary instead of the state"),
+    Option("--range", "range", "With --soft: sum up these messages only", "A..B", default=""),
     Option("--ask", "ask", "With --soft: let the model of `trace config model` write the prose"),
     Option("-m --message", "reason", "Why it is saved", "REASON", default=""),
     SECRETS,
@@ -65,6 +66,7 @@ def save(
     name: str,
     ref: str,
     soft: bool,
+    range: str,
     ask: bool,
     reason: str,
     secrets: str,
@@ -78,11 +80,13 @@ def save(
         trace checkpoint save tried-sqlite --ref idea -m "too slow"
         trace checkpoint save handover --soft
     """
-    if ask and not soft:
-        raise usage_error("--ask goes with --soft")
+    if (ask or range) and not soft:
+        raise usage_error(f"{'--ask' if ask else '--range'} goes with --soft")
     with opened(invocation, secrets=secrets) as repo:
         model = asked_model(invocation, repo) if ask else None
-        made = repo.checkpoints.save(name, ref=ref, reason=reason, soft=soft, model=model)
+        made = repo.checkpoints.save(
+            name, ref=ref, reason=reason, soft=soft, range=range, model=model
+        )
         finish(invocation, repo)
         what = "soft checkpoint" if soft else "checkpoint"
         of = repo.checkpoints.source(made)

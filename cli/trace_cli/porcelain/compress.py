@@ -19,6 +19,7 @@ from trace_cli.porcelain.common import (
     tell_secrets,
 )
 from trace_cli.porcelain.input import argument_text, text_from
+from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import LEFT, RIGHT, counted, number, share, table
@@ -72,6 +73,14 @@ SMALLER = "give --to at least the smallest possible, or a RANGE that holds more;
         "TEXT",
         default="",
     ),
+    Option(
+        "--keep-last",
+        "keep_last",
+        "Keep the last N turns of the user whole",
+        "N",
+        number=True,
+        least=0,
+    ),
     Option("--plan", "plan", "Show what would be replaced, and write nothing"),
     Option(
         "--budget", "budgets", "Show the plans for several targets: 32k,64k", "LIST", default=""
@@ -93,6 +102,7 @@ def compress(
     extractive: bool,
     window: int,
     instructions: str,
+    keep_last: int | None,
     plan: bool,
     budgets: str,
     report: bool,
@@ -103,9 +113,9 @@ def compress(
 ) -> Results:
     """Replace messages by a summary, until the context has TOKENS tokens.
 
-    Without a RANGE the newest messages stay as they are, as far as TOKENS allows. System messages, pinned messages and
-    calls without a result always stay. Without --to the target is 60% of the budget (`trace config budget`); with a
-    budget it is never more.
+    Without a RANGE the newest messages stay as they are, as far as TOKENS allows. System messages, pinned messages,
+    calls without a result, and what no model was shown yet always stay. Without --to the target is 60% of the budget
+    (`trace config budget`); with a budget it is never more.
 
     If a model is configured (`trace model`), it writes the summary, and the messages are sent to it. Otherwise, or with
     --extractive, the summary quotes the sentences that matter most. Files, commands, errors and open to-dos are taken
@@ -133,20 +143,23 @@ def compress(
             raise usage_error("--to TOKENS is missing", "or set a budget: `trace config budget`")
         try:
             if plan:
-                found = subject.plan(target, range, ref=branch)
+                found = subject.plan(target, range, keep_last=keep_last, ref=branch)
                 yield found, _plan_lines(invocation, found)
                 return
-            done = subject.compress(
-                target,
-                range,
-                model=None if extractive or manual else _model(invocation, repo),
-                text="" if manual is None else _manual_text(invocation, manual),
-                window=window,
-                instructions=instructions,
-                force=force,
-                message=message,
-                ref=branch,
-            )
+            with Progress(invocation) as progress:
+                done = subject.compress(
+                    target,
+                    range,
+                    keep_last=keep_last,
+                    model=None if extractive or manual else _model(invocation, repo),
+                    text="" if manual is None else _manual_text(invocation, manual),
+                    window=window,
+                    instructions=instructions,
+                    force=force,
+                    progress=lambda done, all_: progress.tell("summaries", done, all_),
+                    message=message,
+                    ref=branch,
+                )
         except errors.BudgetError as error:
             error.data.setdefault("hint", SMALLER)
             raise

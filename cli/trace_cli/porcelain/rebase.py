@@ -76,6 +76,7 @@ JUDGE = Option("--judge", "judge", "Ask the model which messages may have change
         completes="COMMIT",
     ),
     Option("--at", "at", "Apply single messages as of REVISION", "REVISION", default=""),
+    Option("--after", "after", "Put single messages after this one", "ADDRESS", default=""),
     FAVOUR,
     JUDGE,
     *GOING_ON,
@@ -88,6 +89,7 @@ def cherry_pick(
     *,
     wanted: list[str],
     at: str,
+    after: str,
     favour: str,
     judge: bool,
     go_on: bool,
@@ -98,14 +100,19 @@ def cherry_pick(
     """Apply commits or messages from another branch to the end of this one.
 
     Messages keep their addresses. A single message comes with its call or results, as of its commit, or with --at as of
-    another revision. What is already there makes no commit. At conflicts nothing is written, as with `trace merge`.
+    another revision; with --after it is put there. What is already there makes no commit. At conflicts nothing is
+    written, as with `trace merge`.
     """
     command = ResumableCommand(invocation, CHERRY_PICK, (go_on, abort, skip), secrets)
-    command.check("WHAT", wanted, alone=["--at"] * bool(at) + ["--favour"] * bool(favour))
+    command.check(
+        "WHAT",
+        wanted,
+        alone=["--at"] * bool(at) + ["--after"] * bool(after) + ["--favour"] * bool(favour),
+    )
 
     def begin(here: Repo) -> Rewrite | Stopped:
         model = asked_model(invocation, here) if judge else None
-        return here.cherry_pick(*wanted, at=at, favour=favour, judge=model)
+        return here.cherry_pick(*wanted, at=at, after=after, favour=favour, judge=model)
 
     return _carry_out(invocation, command, CHERRY_PICK, begin, judge=judge)
 

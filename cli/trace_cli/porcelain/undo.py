@@ -76,13 +76,27 @@ def reset(
 @takes(
     Argument("N", "number", "Undo the operations 1 to N", OPTIONAL),
     Option("-l --list", "listed", "List the last operations, numbered"),
+    Option(
+        "-b --branch",
+        "branch",
+        "Undo the last operation that moved this branch",
+        "BRANCH",
+        default="",
+        completes="BRANCH",
+    ),
     Option("-a --all", "everyone", "Also those of others"),
     DRY_RUN,
     JSON,
     QUIET,
 )
 def undo(
-    invocation: Invocation, *, number: str | None, listed: bool, everyone: bool, dry_run: bool
+    invocation: Invocation,
+    *,
+    number: str | None,
+    listed: bool,
+    branch: str,
+    everyone: bool,
+    dry_run: bool,
 ) -> Results:
     """Undo the last command that moved a branch, a tag or HEAD.
 
@@ -92,7 +106,10 @@ def undo(
 
         trace undo --list              list the last operations
         trace undo 3                   undo operations 1 to 3
+        trace undo --branch idea       undo the last operation that moved it, whatever came after elsewhere
     """
+    if branch and (listed or number is not None):
+        raise usage_error("--branch takes no number and no --list")
     if listed and (number is not None or dry_run):
         raise usage_error("--list takes no number")
     if number is not None and not (is_count(number) and count_of(number)):
@@ -102,7 +119,7 @@ def undo(
         return
     with opened(invocation) as repo:
         if number is None:
-            undone = [repo.undo(everyone=everyone, dry_run=dry_run)]
+            undone = [repo.undo(ref=branch, everyone=everyone, dry_run=dry_run)]
         else:
             undone = repo.undo_to(count_of(number), everyone=everyone, dry_run=dry_run)
         if not dry_run:
