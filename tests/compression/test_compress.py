@@ -557,6 +557,7 @@ def test_another_branch_than_the_current_one(store: Store) -> None:
     talk(store, 1)
     for turn in range(12):
         commit(Writer(store, author="A").on("other"), [Message("user", f"{turn}. {WORDS * 9}")])
+    commit(Writer(store, author="A").on("other"), [Message("assistant", "I see.")])
     head = store.refs.head().oid
     done = verbs(store.on("other")).compress(to=900)
     assert ContextCompiler(store).compile("other").token_count == done.after

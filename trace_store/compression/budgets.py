@@ -15,7 +15,7 @@ from trace_store.store.revision import name_of, resolve_address, resolve_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from trace_store.compression.compress import (
         CompressionPlan,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trace_store.compression.working import WorkingContext
     from trace_store.context.compiled import CompiledContext
     from trace_store.context.compiler import Compiler
-    from trace_store.history.draft import CommitResult
+    from trace_store.history.draft import CommitResult, Fact
     from trace_store.llm.contract import Model
     from trace_store.objects.address import Address
     from trace_store.objects.message import Message
@@ -82,6 +82,7 @@ class Compression:
         partial: bool = False,
         dry_run: bool = False,
         message: str = "",
+        meta: Mapping[str, Fact] | None = None,
         ref: str = "",
     ) -> TrimResult:
         """Make a context fit a number of tokens without a model.
@@ -94,6 +95,7 @@ class Compression:
             partial: if the target cannot be met, trim as far as possible.
             dry_run: write nothing.
             message: the message of the commit; by default it states the tokens before and after.
+            meta: facts about the commit.
             ref: the branch.
 
         Returns:
@@ -119,7 +121,8 @@ class Compression:
                 needed=result.after,
                 allowed=to,
             )
-        return self._write_trim(writer, result, working, message, compression.working.REASON)
+        verb = compression.working.REASON
+        return self._write_trim(writer, result, working, message, verb, meta)
 
     def dedupe(self, *, dry_run: bool = False, message: str = "", ref: str = "") -> TrimResult:
         """Replace repeated reads of a file, and repeated outputs, by references to the newest one."""
@@ -132,7 +135,13 @@ class Compression:
         return self._write_trim(writer, result, working, message, compression.trim.DEDUPE)
 
     def _write_trim(
-        self, writer: Writer, result: TrimResult, working: WorkingContext, message: str, verb: str
+        self,
+        writer: Writer,
+        result: TrimResult,
+        working: WorkingContext,
+        message: str,
+        verb: str,
+        meta: Mapping[str, Fact] | None = None,
     ) -> TrimResult:
         if not result.steps:
             return result
@@ -140,6 +149,8 @@ class Compression:
         private = compression.selection.is_private(writer.store, working.fold, changed)
         draft = history.draft.Draft(writer, "trim", private=private)
         working.draft_into(draft)
+        if meta:
+            draft.configure(meta=meta)
         before, after = result.before, result.after
         reason = compression.working.REASON
         commit = history.commit.write(
@@ -231,6 +242,7 @@ class Compression:
         force: bool = False,
         progress: Callable[[int, int], None] | None = None,
         message: str = "",
+        meta: Mapping[str, Fact] | None = None,
         ref: str = "",
     ) -> CompressionResult:
         """Replace messages by summaries.
@@ -253,6 +265,7 @@ class Compression:
             progress: called with the numbers of summaries written and of all, before each request to the model. If it
                 raises an error, nothing is written.
             message: the message of the commit.
+            meta: facts about the commit.
             ref: the branch.
 
         Raises:
@@ -292,7 +305,7 @@ class Compression:
         summaries = compress.Summaries(
             planner, plan, model, text, window, instructions, progress=progress
         )
-        return self._write_summaries(writer, planner, plan, summaries, message)
+        return self._write_summaries(writer, planner, plan, summaries, message, meta)
 
     def _write_summaries(
         self,
@@ -301,6 +314,7 @@ class Compression:
         plan: CompressionPlan,
         summaries: Summaries,
         message: str,
+        facts: Mapping[str, Fact] | None,
     ) -> CompressionResult:
         """Write the commit on the tip of the branch, which may have grown meanwhile."""
         store, tip, meta = writer.store, plan.tip, summaries.meta()
@@ -308,6 +322,8 @@ class Compression:
         for _ in [None] * _ATTEMPTS:
             draft = history.draft.Draft(writer, private=private)
             summaries.draft_into(draft)
+            if facts:
+                draft.configure(meta=facts)
             try:
                 written = history.commit.write(draft, message=message, meta=meta, onto=tip)
             except errors.RefChangedError:

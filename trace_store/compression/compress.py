@@ -332,7 +332,7 @@ class Planner:
         return "waiting for a result" if self._is_open(entry) else ""
 
     def _is_open(self, entry: Entry) -> bool:
-        """Return True for a call without a result and without later visible messages."""
+        """Return True for a call without a result in the user's last turn: the result may still come."""
         calls = {part["id"] for part in entry.parts if part["type"] == ToolCall.type}
         if not calls:
             return False
@@ -341,7 +341,7 @@ class Planner:
         if calls <= answered:
             return False
         later = self.state.entries[self.state.entries.index(entry) + 1 :]
-        return all(e in unit or not e.visible for e in later)
+        return not any(each.visible and _is_turn(each) for each in later)
 
     def _recent(self, free: Sequence[Address], target: int, share: float) -> set[Address]:
         """Return the newest messages and the user's last one that fit a share of the room."""

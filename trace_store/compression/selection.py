@@ -56,15 +56,12 @@ class Origin:
 
 
 def unread_from(roles: Sequence[str]) -> int:
-    """Return the position of the first message that no model was shown yet; the number of messages if there is none.
-
-    It is the one after a model's last answer. A context that no model has answered is no conversation, and nothing of
-    it counts as unread.
+    """Return the position of the first message that no model was shown yet: the one after a model's last answer.
 
     Args:
         roles: the role of each visible message, in order.
     """
-    last = max((at for at, role in enumerate(roles) if role == "assistant"), default=len(roles))
+    last = max((at for at, role in enumerate(roles) if role == "assistant"), default=-1)
     return last + 1
 
 

@@ -116,6 +116,7 @@ class ErrorCode:
     EVENT_NOT_FOUND = "event-not-found"
     SEVERAL_RESULTS = "several-results"
     CANNOT_UNDO = "cannot-undo"
+    SESSION_CLOSED = "session-closed"
 
 
 class TraceError(Exception):

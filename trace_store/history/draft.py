@@ -310,6 +310,7 @@ class Draft:
         renderer: str = "",
         renderer_version: int = 0,
         sent: bytes = b"",
+        estimated: int = 0,
     ) -> None:
         """Record the usage that a provider reported.
 
@@ -320,10 +321,12 @@ class Draft:
             renderer: what rendered the request.
             renderer_version: its version.
             sent: the 32-byte hash of the exact bytes sent.
+            estimated: the request's tokens as estimated before it was sent, or 0.
 
         Raises:
             InvalidInputError: the shape of the dictionary is unknown.
         """
+        check.count(estimated=estimated)
         check.text(model=model, renderer=renderer)
         check.instance(bytes, sent=sent)
         normal = (
@@ -339,6 +342,8 @@ class Draft:
             counts["renderer_version"] = renderer_version
         if sent:
             counts["sent"] = sent.hex()
+        if estimated:
+            counts["estimated"] = estimated
         self._add(ops.usage(counts, about=about))
 
     def configure(

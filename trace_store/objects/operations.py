@@ -196,7 +196,8 @@ def usage(counts: Mapping[str, int | str], *, about: ObjectId | None = None) -> 
 
     Args:
         counts: as far as known, `input_total`, `cache_read`, `cache_write`, `output_total`, `reasoning` (in tokens),
-            `provider`, `model`, `renderer`, `renderer_version`, `sent` (hex hash of the request).
+            `provider`, `model`, `renderer`, `renderer_version`, `sent` (hex hash of the request), `estimated` (Trace's
+            count of the request when it was sent).
         about: the commit whose context was sent; None means the first parent.
     """
     fields: dict[str, Any] = dict(counts)

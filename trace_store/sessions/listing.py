@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from trace_store.base.frozen import value
@@ -22,8 +23,10 @@ from trace_store.errors import (
 )
 from trace_store.exporters.overview import is_prompt
 from trace_store.exporters.session import read_session, session_name
+from trace_store.history.facts import newest_facts
 from trace_store.importers.convert import branch_of, session_of
 from trace_store.objects.commit import Tag
+from trace_store.sessions.facts import PREFIX
 from trace_store.store.store import Store
 
 TYPE_CHECKING = False
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from trace_store.base.ident import Time
 
 MAXIMUM_TITLE = 500
+NO_FACTS: Mapping[str, str] = {}
 
 
 def read_title(store: Store, format_name: str, session: str) -> str:
@@ -49,7 +53,7 @@ def title_ref(format_name: str, session: str) -> str:
     return f"{TITLES}{format_name}/{session}"
 
 
-VERSION = 3
+VERSION = 4
 PROMPT_CHARACTERS = 200
 _FILE = "sessions"
 
@@ -74,10 +78,11 @@ class SessionInfo:
         estimated_token_count: tokens as Trace counts them.
         agents: number of subagents.
         rewinds: number of abandoned lines after a rewind.
+        facts: what a session that was started here recorded: `type`, `feature`, `task`, `state`, `limit`, `closed`.
         damage: why it could not be read, with only its names known; else "".
     """
 
-    JSON = "agent? title? prompt? folder? damage?"
+    JSON = "agent? title? prompt? folder? damage? type? feature? task? state? limit closed? -facts"
 
     ref: str
     tip: ObjectId
@@ -95,7 +100,39 @@ class SessionInfo:
     estimated_token_count: int = 0
     agents: int = 0
     rewinds: int = 0
+    facts: Mapping[str, str] = NO_FACTS
     damage: str = ""
+
+    @property
+    def type(self) -> str:
+        """Such as "dev"; "" for a session of another program."""
+        return self.facts.get("type", "")
+
+    @property
+    def feature(self) -> str:
+        """The feature that it is about, or ""."""
+        return self.facts.get("feature", "")
+
+    @property
+    def task(self) -> str:
+        """The task that it is about, or ""."""
+        return self.facts.get("task", "")
+
+    @property
+    def state(self) -> str:
+        """Its state, such as "in_qa", or ""."""
+        return self.facts.get("state", "")
+
+    @property
+    def limit(self) -> int | None:
+        """The most tokens of a request and its reply; None for a session of another program."""
+        limit = self.facts.get("limit", "")
+        return int(limit) if limit.isdecimal() else None
+
+    @property
+    def closed(self) -> str:
+        """Why it was closed; "" if it is open."""
+        return self.facts.get("closed", "")
 
     @property
     def name(self) -> str:
@@ -120,6 +157,11 @@ def read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
         *(min(times, default=0), max(times, default=0)),
         *(len(session.turns), session.hidden_count, context.token_count, context.token_source),
         context.estimated_token_count,
+        {
+            name.removeprefix(PREFIX): value
+            for name, value in newest_facts(contexts, ref, session.commit).items()
+            if name.startswith(PREFIX)
+        },
     ]
 
 

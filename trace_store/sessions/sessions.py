@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from builtins import list as List  # the method `list` hides it  # noqa: N812
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from trace_store import exporters, history
+from trace_store import exporters, history, sessions
 from trace_store.base import check
 from trace_store.base.frozen import replace, value
-from trace_store.base.ident import check_author
+from trace_store.base.ident import Randomness, check_author, format_time
 from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit
-from trace_store.contracts.ref_names import BRANCHES
+from trace_store.contracts.ref_names import BRANCHES, SESSIONS, branch_ref
 from trace_store.disk.files import Disk
 from trace_store.errors import (
+    AlreadyExistsError,
     AmbiguousRevisionError,
     ErrorCode,
     InvalidInputError,
@@ -41,6 +42,7 @@ from trace_store.history.branches import Branches
 from trace_store.history.trash_refs import DeletedRef
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Tag
+from trace_store.sessions.facts import DEFAULT_LIMIT, DEFAULT_REPLY, DEFAULT_TARGET, PREFIX
 from trace_store.sessions.listing import (
     MAXIMUM_TITLE,
     SessionInfo,
@@ -56,9 +58,12 @@ from trace_store.writer import Writer
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.contracts.protocols import RefReader
+    from trace_store.llm.contract import Model
+    from trace_store.sessions.session import Session
     from trace_store.store.revision import Revision
 
 Path: TypeAlias = str | os.PathLike[str]
+INLINE = "inline"
 
 
 @value
@@ -85,16 +90,124 @@ class Sessions:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
-    def list(self, *, progress: Callable[[int, int], None] | None = None) -> List[SessionInfo]:
+    def start(
+        self,
+        type: str,
+        *,
+        name: str = "",
+        feature: str = "",
+        task: str = "",
+        state: str = "open",
+        description: str = "",
+        context: str = "",
+        limit: int = DEFAULT_LIMIT,
+        target: float = DEFAULT_TARGET,
+        reply: int = DEFAULT_REPLY,
+        tools: Sequence[Mapping[str, Any]] = (),
+        model: Model | None = None,
+        compaction: str = INLINE,
+    ) -> Session:
+        """Begin a session, a new branch `sessions/TYPE/NAME`, and return it.
+
+        Args:
+            type: such as "pm", "dev", "qa", "harness", "merge", or any name of a ref's component.
+            name: its name; "" makes one from the time.
+            feature: the feature that it is about.
+            task: the task that it is about; `of_task` finds it.
+            state: its state.
+            description: what the agent does; an instruction message of this name.
+            context: what the project is; likewise.
+            limit: the most tokens of a request and its reply, as the provider counts.
+            target: the share of the limit that a compaction leaves.
+            reply: the tokens that are kept free for the reply.
+            tools: the tools that the model is offered.
+            model: writes summaries, a model or a function from a prompt to a text; None takes the sentences that
+                matter most.
+            compaction: "inline" (when a request would not fit), "background" (in a thread, before that) or "off".
+
+        Raises:
+            AlreadyExistsError: there is a session of this name.
+            InvalidInputError, InvalidRefNameError: an argument is not valid.
+            BudgetError: the description, context and tools alone do not fit the limit.
+        """
+        given = {"feature": feature, "task": task, "state": state}
+        check.text(type=type, name=name, description=description, context=context, **given)
+        check.integer(1, 2**40, limit=limit)
+        check.integer(0, limit, reply=reply)
+        check.number(0.05, 0.95, target=target)
+        clock = self._writer.store.clock
+        name = (
+            name or f"{format_time(clock.now())[:19].replace(':', '')}-{Randomness().take(3).hex()}"
+        )
+        ref = branch_ref(f"sessions/{type}/{name}")
+        if self._writer.store.refs.read(ref) is not None:
+            raise AlreadyExistsError(
+                f"there is a session {type}/{name}", code=ErrorCode.BRANCH_EXISTS, ref=ref
+            )
+        settings = {"type": type, "limit": limit, "target": target, "reply": reply, **given}
+        facts = {f"{PREFIX}{key}": each for key, each in settings.items() if each != ""}
+        return sessions.session.start(
+            self._writer.on(ref),
+            facts,
+            description=description,
+            context=context,
+            tools=tools,
+            model=model,
+            compaction=compaction,
+        )
+
+    def open(
+        self, session: str, *, model: Model | None = None, compaction: str = INLINE
+    ) -> Session:
+        """Return a session to go on with: one that was started here, or that was imported.
+
+        Args:
+            session: its name, as in `get`.
+            model: as in `start`.
+            compaction: as in `start`.
+
+        Raises:
+            As `get`.
+        """
+        check.text(session=session)
+        ref = session if session.startswith(BRANCHES) else f"{SESSIONS}{session}"
+        if self._writer.store.refs.read(ref) is None:
+            ref = self.get(session).ref
+        return sessions.session.Session(self._writer.on(ref), model=model, compaction=compaction)
+
+    def of_task(self, task: str) -> dict[str, List[SessionInfo]]:
+        """Return the sessions of a task by their state, the latest first; a task may have several in each."""
+        found: dict[str, List[SessionInfo]] = {}
+        for each in self.list(task=task):
+            found.setdefault(each.state, []).append(each)
+        return found
+
+    def list(
+        self,
+        *,
+        type: str = "",
+        feature: str = "",
+        task: str = "",
+        state: str = "",
+        active: bool | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> List[SessionInfo]:
         """Return all sessions and other branches, with sizes and times, latest end first; damaged ones come last.
 
         Args:
+            type: only sessions of this type; "" is any.
+            feature: only sessions of this feature.
+            task: only sessions of this task.
+            state: only sessions in this state.
+            active: only sessions that were started here and are open, or, if False, closed; None is all.
             progress: called with the numbers of read and of all sessions.
 
         Raises:
             StorageError: a file cannot be read.
         """
         check.function(progress=progress)
+        wanted = {"type": type, "feature": feature, "task": task, "state": state}
+        check.text(**wanted)
         store = self._writer.store
         tips = dict(store.refs.iterate(BRANCHES))
         below: Counter[tuple[str, str]] = Counter()
@@ -108,7 +221,7 @@ class Sessions:
                 own.append(ref)
         known = load_cache(store)
         contexts = ContextCompiler(store)
-        sessions: List[SessionInfo] = []
+        found: List[SessionInfo] = []
         fresh: dict[str, List[Any]] = {}
         for count, ref in enumerate(own, 1):
             fields = known.get(ref)
@@ -118,18 +231,24 @@ class Sessions:
                 except StorageError:
                     raise
                 except TraceError as error:
-                    sessions.append(_damaged(ref, tips[ref], error))
+                    found.append(_damaged(ref, tips[ref], error))
                     continue
             fresh[ref] = fields
-            _, agent, session, title, *rest = fields
+            _, agent, session, title, *rest, facts = fields
             title = read_title(store, agent or "branch", session) or title
-            info = (agent, session, title, *rest, below[ref, AGENTS], below[ref, REWINDS])
-            sessions.append(SessionInfo(ref, tips[ref], *info))
+            info = (agent, session, title, *rest, below[ref, AGENTS], below[ref, REWINDS], facts)
+            found.append(SessionInfo(ref, tips[ref], *info))
             if progress is not None:
                 progress(count, len(own))
         if fresh != known:
             save_cache(store, fresh)
-        return sorted(sessions, key=lambda each: (-each.ended, each.ref))
+        chosen = [
+            each
+            for each in found
+            if all(text in ("", each.facts.get(name, "")) for name, text in wanted.items())
+            and (active is None or (bool(each.facts) and (not each.closed) is active))
+        ]
+        return sorted(chosen, key=lambda each: (-each.ended, each.ref))
 
     def get(
         self, session: str, *, progress: Callable[[int, int], None] | None = None

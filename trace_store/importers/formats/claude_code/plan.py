@@ -63,8 +63,8 @@ from trace_store.importers.formats.claude_code.threads import (
     PlannedCommits,
     RecordGroup,
     RecordLinks,
-    Session,
     Thread,
+    TranscriptState,
     assign_thread,
     note_group,
     side_thread,
@@ -97,7 +97,7 @@ class ClaudeCodePlanner:
         self._name = name
         self._session_id = ref_component(name) if _is_uuid(name) else ""
         self._agent_id = ref_component(name.removeprefix("agent-")) if _is_agent(name) else ""
-        self._state = Session()
+        self._state = TranscriptState()
         self._strays: dict[str, list[bytes]] = {}
         self._counts: Counter[Count] = Counter()
         self._skips: list[Skip] = []
@@ -507,7 +507,7 @@ def _is_agent(name: str) -> bool:
     return name.startswith("agent-")
 
 
-def load_session(saved: Any, read_at: ReadAt) -> Session:
+def load_session(saved: Any, read_at: ReadAt) -> TranscriptState:
     """Return the saved session.
 
     Raises:
@@ -523,7 +523,7 @@ def load_session(saved: Any, read_at: ReadAt) -> Session:
         "queue": _load_queue(saved["queue"], read_at),
         "taken": _load_queue(saved["taken"], read_at),
     }
-    return Session(**{**saved, **{name: set(saved[name]) for name in sets}, **others})
+    return TranscriptState(**{**saved, **{name: set(saved[name]) for name in sets}, **others})
 
 
 def _saved(part: Any) -> Any:
@@ -536,7 +536,7 @@ def _saved(part: Any) -> Any:
         return [_saved(each) for each in part]
     if isinstance(part, set):
         return sorted(part)
-    if not isinstance(part, Session | Thread | RecordGroup):
+    if not isinstance(part, TranscriptState | Thread | RecordGroup):
         return part
     saved = {name: _saved(getattr(part, name)) for name in fields(part)}
     if isinstance(part, RecordGroup):
@@ -592,7 +592,7 @@ def record_key(record: Record) -> str:
     return uuid or digest(record.raw).hex()[:16]
 
 
-def close_round(session: Session, thread: Thread) -> list[PlannedCommit]:
+def close_round(session: TranscriptState, thread: Thread) -> list[PlannedCommit]:
     """Return the commits of a thread's round and of subagents that it called.
 
     Start a new round.
@@ -609,7 +609,7 @@ def close_round(session: Session, thread: Thread) -> list[PlannedCommit]:
 
 
 def compaction(
-    session: Session, thread: Thread, record: Record, key: str, preserved: Sequence[Place]
+    session: TranscriptState, thread: Thread, record: Record, key: str, preserved: Sequence[Place]
 ) -> PlannedCommit:
     """Return the commit of a summary that replaces the context; ends the round.
 
@@ -643,7 +643,7 @@ def compaction(
     return commit
 
 
-def trailing_records(session: Session, thread: Thread) -> list[PlannedCommit]:
+def trailing_records(session: TranscriptState, thread: Thread) -> list[PlannedCommit]:
     """Return a commit for trailing records without a message, if any."""
     if not thread.waiting or thread.tip is None or thread.fresh:
         return []
@@ -676,7 +676,7 @@ def take_pending(thread: Thread) -> tuple[Record, ...]:
     return records
 
 
-def _planned(session: Session, thread: Thread, group: RecordGroup) -> PlannedCommit:
+def _planned(session: TranscriptState, thread: Thread, group: RecordGroup) -> PlannedCommit:
     table = session.table
     removes: tuple[Place, ...] = ()
     if group.restart or thread.fresh:
@@ -713,7 +713,7 @@ def _planned(session: Session, thread: Thread, group: RecordGroup) -> PlannedCom
     )
 
 
-def _named_calls(session: Session, group: RecordGroup) -> Iterator[tuple[str, Place]]:
+def _named_calls(session: TranscriptState, group: RecordGroup) -> Iterator[tuple[str, Place]]:
     """Yield results of calls with reused ids, with the call that their records name."""
     for record in group.said:
         named = record.data.get("sourceToolAssistantUUID")
@@ -724,7 +724,7 @@ def _named_calls(session: Session, group: RecordGroup) -> Iterator[tuple[str, Pl
             yield from ((call, place) for call in calls if place[0] in reused.get(call, ()))
 
 
-def _neighbour(session: Session, thread: Thread, group: RecordGroup) -> Place | None:
+def _neighbour(session: TranscriptState, thread: Thread, group: RecordGroup) -> Place | None:
     """Return the message after which a late result belongs.
 
     None if the call has left the context. Answers to other calls of that message may be on an abandoned branch.
@@ -738,7 +738,9 @@ def _neighbour(session: Session, thread: Thread, group: RecordGroup) -> Place | 
     return (max([calling, *present.intersection(answers)]), 0)
 
 
-def _leave(session: Session, thread: Thread, groups: list[RecordGroup]) -> list[PlannedCommit]:
+def _leave(
+    session: TranscriptState, thread: Thread, groups: list[RecordGroup]
+) -> list[PlannedCommit]:
     commits: list[PlannedCommit] = []
     for group in groups:
         commit = _planned(session, thread, group)

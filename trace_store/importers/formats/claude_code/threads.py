@@ -425,7 +425,7 @@ def note_group(table: PlannedCommits, group: RecordGroup) -> None:
 
 
 @mutable
-class Session:
+class TranscriptState:
     """State of a plan.
 
     Attributes:
@@ -514,7 +514,7 @@ class Assignment(NamedTuple):
 
 
 def assign_thread(
-    session: Session, record: Record, origin: Origin | str | None, *, own_agent: bool
+    session: TranscriptState, record: Record, origin: Origin | str | None, *, own_agent: bool
 ) -> Assignment:
     """Assign a record with a message to a thread.
 
@@ -544,7 +544,9 @@ def assign_thread(
     return Assignment(thread)
 
 
-def side_thread(session: Session, record: Record, origin: Origin | str | None) -> Thread | None:
+def side_thread(
+    session: TranscriptState, record: Record, origin: Origin | str | None
+) -> Thread | None:
     """Return the subagent thread of a side-chain record, if known."""
     agent = record.data.get("agentId")
     if isinstance(agent, str) and agent:
@@ -560,7 +562,9 @@ def side_thread(session: Session, record: Record, origin: Origin | str | None) -
     return None if index is None else session.threads[index]
 
 
-def _assign_side(session: Session, record: Record, origin: Origin | str | None) -> Assignment:
+def _assign_side(
+    session: TranscriptState, record: Record, origin: Origin | str | None
+) -> Assignment:
     known = side_thread(session, record, origin)
     if known is not None:
         return Assignment(known)
@@ -580,7 +584,7 @@ def _assign_side(session: Session, record: Record, origin: Origin | str | None) 
     return Assignment(thread, begun=PlannedThread(thread.index, name))
 
 
-def _assign_root(session: Session, live: Thread, record: Record, root: str) -> Assignment:
+def _assign_root(session: TranscriptState, live: Thread, record: Record, root: str) -> Assignment:
     if live.empty and not live.root:
         live.root = root
         return Assignment(live)
@@ -595,7 +599,7 @@ def _assign_root(session: Session, live: Thread, record: Record, root: str) -> A
     return Assignment(live, restart=True)
 
 
-def _is_followed(session: Session, thread: Thread, number: int) -> bool:
+def _is_followed(session: TranscriptState, thread: Thread, number: int) -> bool:
     """Return True if something follows the commit that a prompt there would abandon."""
     for index, turn in enumerate(thread.turns):
         if turn.number == number:

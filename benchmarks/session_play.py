@@ -1,0 +1,199 @@
+"""Sessions played turn by turn: `python -m benchmarks.session_play TRANSCRIPT…`.
+
+The messages of the longest branch of each transcript are given to a session, one after the other. Before each answer
+the session is asked for a request, and a simulated provider counts it: a factor of the estimate, up to 15% more or less
+for each message, and a prompt of its own. The table says how many requests were over the limit after the first report,
+what compactions saved, and whether something was compacted before it was shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from trace_store import Message, Repo, ToolResult, errors
+from trace_store.base.frozen import fields, mutable
+from trace_store.base.oid import digest
+from trace_store.importers.import_file import import_paths
+from trace_store.llm.contract import Completion, Prompt
+from trace_store.sessions.requests import SessionRequest
+from trace_store.sessions.session import Session
+from trace_store.writer import Writer
+
+LIMITS = (100_000, 50_000, 20_000)
+FACTORS = (1.0, 1.35, 1.7)
+PROMPT_TOKENS = 3_000
+NOISE = 0.15
+LONG = 60
+"""Branches with fewer messages are left out."""
+PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
+
+
+@mutable
+class Played:
+    """What came of a session.
+
+    Attributes:
+        requests: all requests.
+        over: requests that were over the limit as the provider counts, after the first report.
+        first: the same before any report.
+        refused: requests that could not be made, since what is unread and fixed does not fit.
+        invalid: requests that a provider's form would have to repair.
+        unread: messages that were compacted before they were shown.
+        compactions, saved: their number, and the tokens that they saved.
+    """
+
+    requests: int = 0
+    over: int = 0
+    first: int = 0
+    refused: int = 0
+    invalid: int = 0
+    unread: int = 0
+    compactions: int = 0
+    saved: int = 0
+
+
+class Provider:
+    """Counts tokens as some provider does, and answers as a model that sums up."""
+
+    def __init__(self, factor: float, fails: int = 0) -> None:
+        self.factor = factor
+        self._fails = fails
+        self._asked = 0
+
+    def count(self, request: SessionRequest) -> int:
+        """Return the input tokens of a request."""
+        total = float(PROMPT_TOKENS)
+        for key, size in request.sizes.items():
+            share = digest(f"{key}{size}".encode())[0] / 255  # the same for the same message
+            total += size * self.factor * (1 + NOISE * (2 * share - 1))
+        return int(total)
+
+    def model(self, prompt: Prompt) -> Completion:
+        """Return a summary; fail at each n-th request, if asked to."""
+        self._asked += 1
+        if self._fails and self._asked % self._fails == 0:
+            raise TimeoutError("no answer")
+        words = prompt.messages[-1][1].split()
+        return Completion(" ".join(words[5:60]).replace('"', "'") + ".", model="scripted")
+
+
+def messages_of(path: Path) -> list[Message]:
+    """Return the messages of the longest branch of a transcript, hidden ones too, in order."""
+    repo = Repo.memory()
+    import_paths(Writer(repo.store), [str(path)])
+    found: list[Message] = []
+    for branch in repo.branches.list():
+        turns = repo.sessions.read(branch.name, hidden=True).turns
+        messages = [_plain(turn.message) for turn in turns]
+        if len(messages) > len(found):
+            found = messages
+    return [each for each in found if each.role in ("user", "assistant", "tool")]
+
+
+def _plain(message: Any) -> Message:
+    """Return a message without the addresses of its own repository."""
+    parts = [
+        ToolResult(part.call_id, part.content, part.is_error)
+        if isinstance(part, ToolResult)
+        else part
+        for part in message.parts
+    ]
+    return Message(message.role, parts, kind=message.kind)
+
+
+def play(
+    messages: Sequence[Message], limit: int, provider: Provider, model: bool, folder: str
+) -> Played:
+    """Play a transcript against a provider."""
+    played = Played()
+    with Repo.init(folder, durability="fast", secrets="off") as repo:
+        session = repo.sessions.start(
+            "play",
+            name="one",
+            description="You write code.",
+            limit=limit,
+            reply=min(8_000, limit // 10),
+            model=provider.model if model else None,
+        )
+        waiting: list[Any] = []
+        for message in messages:
+            if message.role != "assistant":
+                waiting += session.add(message).addresses
+                continue
+            try:
+                request = session.request()
+            except errors.BudgetError:
+                played.refused += 1
+                session.add(message)
+                waiting.clear()
+                continue
+            _check(repo, session, request, played, waiting)
+            counted = provider.count(request)
+            has_report = played.requests > 0
+            played.requests += 1
+            if counted + session.facts.reply > limit:
+                played.over += has_report
+                played.first += not has_report
+            usage = {"input_tokens": counted, "output_tokens": 1}
+            session.add(message, usage=usage, request=request, model="scripted")
+            waiting.clear()
+        done = session.history()
+        played.compactions, played.saved = len(done), sum(each.saved for each in done)
+    return played
+
+
+def _check(
+    repo: Repo, session: Session, request: SessionRequest, played: Played, waiting: Sequence[Any]
+) -> None:
+    """Count faults: what was not shown must be there, and each provider must take the request."""
+    context = repo.compile(ref=session.ref)
+    shown = {each.address for each in context}
+    played.unread += sum(address not in shown for address in waiting)
+    if any(each.is_fault for each in request.repairs):
+        played.invalid += 1
+    elif played.requests % 10 == 0:
+        for provider in PROVIDERS[1:]:
+            rendered = context.render(provider)
+            played.invalid += any(each.is_fault for each in rendered.repairs)
+
+
+def runs() -> Iterator[tuple[str, Callable[[float], Provider], bool]]:
+    """Yield the ways to write summaries: name, provider of a factor, and whether it is asked."""
+    yield "rules", Provider, False
+    yield "model", Provider, True
+    yield "failing", lambda factor: Provider(factor, fails=3), True
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.session_play", description=__doc__)
+    parser.add_argument("transcripts", nargs="+", type=Path)
+    parser.add_argument("--limit", type=int, action="append")
+    parser.add_argument("--factor", type=float, action="append")
+    parser.add_argument("--by", action="append", help="rules, model or failing")
+    chosen = parser.parse_args(arguments)
+    print(" | ".join(("transcript", "messages", "by", "limit", "factor", *fields(Played))))
+    for path in chosen.transcripts:
+        messages = messages_of(path)
+        if len(messages) < LONG:
+            continue
+        for name, provider, model in runs():
+            for limit in chosen.limit or LIMITS:
+                for factor in chosen.factor or FACTORS:
+                    if chosen.by and name not in chosen.by:
+                        continue
+                    with tempfile.TemporaryDirectory() as folder:
+                        p = play(messages, limit, provider(factor), model, folder)
+                    row = (path.stem[:30], len(messages), name, limit, factor)
+                    print(" | ".join(map(str, (*row, *(getattr(p, f) for f in fields(Played))))))
+                    sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,253 @@
+"""Compactions of one session: by a model or by rules, at once or in a thread, and their history.
+
+Only what a model was shown is compacted (`compression`). A summary is written from the original messages. After three
+failures of the model, rules take over for ten minutes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from trace_store import errors, history
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.compression.budgets import Compression
+from trace_store.compression.selection import COMPRESSION
+from trace_store.compression.working import REASON as TRIM
+from trace_store.llm.contract import Model, Prompt
+from trace_store.objects import operations as ops
+from trace_store.sessions.facts import SECONDS, WHY
+from trace_store.writer import Writer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.base.ident import Time
+
+INLINE, BACKGROUND, OFF = "inline", "background", "off"
+MODES = (INLINE, BACKGROUND, OFF)
+AT_LIMIT, ASKED = "at the limit", "asked"
+"""Why a compaction was made; else it is BACKGROUND."""
+MAXIMUM_FAILURES = 3
+REST_MILLISECONDS = 10 * 60 * 1000
+_ROOM = 1.05
+"""A target is so much larger than the smallest that can be reached, for what arrives meanwhile."""
+_ATTEMPTS = 3
+_CHANGES = frozenset((ops.REPLACE, ops.EDIT))
+
+Emit = Callable[..., None]
+
+
+@value
+class CompactionEntry:
+    """One compaction of a session.
+
+    Attributes:
+        commit: the commit, which `revert` takes back.
+        time: when it was written.
+        why: "at the limit", "background" or "asked"; "" if another program made it.
+        before, after: the tokens of the context.
+        summariser: "model", "extractive" or "manual"; "trim" if messages were shortened.
+        model: the model that wrote the summary, or "".
+        seconds: how long it took, or "".
+    """
+
+    commit: ObjectId
+    time: Time
+    why: str
+    before: int
+    after: int
+    summariser: str
+    model: str
+    seconds: str
+
+    @property
+    def saved(self) -> int:
+        """The tokens that it saved."""
+        return max(0, self.before - self.after)
+
+
+class Compactor:
+    """Makes compactions of one branch.
+
+    Attributes:
+        model: writes the summaries; None takes the sentences that matter most.
+        done: what was done since `take` was called last, a sentence each.
+    """
+
+    def __init__(self, writer: Writer, model: Model | None, emit: Emit) -> None:
+        self.model = model
+        self.done: list[str] = []
+        self._writer = writer
+        self._compression = Compression(writer)
+        self._emit = emit
+        self._failures = 0
+        self._resting_until = 0
+        self._thread: threading.Thread | None = None
+        self._cancelled = threading.Event()
+        self._error: Exception | None = None
+
+    def take(self) -> tuple[str, ...]:
+        """Return what was done, and forget it."""
+        done, self.done = tuple(self.done), []
+        return done
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a thread compacts."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def wait(self) -> None:
+        """Wait for the thread; raise the error that ended it."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def cancel(self) -> None:
+        """Let a compaction that runs end without writing, and wait for it."""
+        self._cancelled.set()
+        self.wait()
+
+    def start(self, to: int) -> None:
+        """Compact in a thread, unless one runs."""
+        if self.is_running:
+            return
+        self.wait()
+        self._cancelled.clear()
+        self._thread = threading.Thread(target=self._run_in_thread, args=(to,), daemon=True)
+        self._thread.start()
+
+    def _run_in_thread(self, to: int) -> None:
+        try:
+            self.compact(to, BACKGROUND)
+        except errors.TraceError as error:
+            self._error = error
+
+    def compact(self, to: int, why: str, *, instructions: str = "") -> bool:
+        """Summarise what a model was shown; return whether something was written.
+
+        If the target cannot be reached, the context gets as small as it can. A failure of the model is noted, and rules
+        write the summary.
+
+        Args:
+            to: the tokens that the context should have, as `token_count` counts.
+            why: one of the reasons above.
+            instructions: what the summary should dwell on, or "".
+
+        Raises:
+            StorageError: the disk failed; nothing was written.
+        """
+        model, clock = self._usable_model(), self._writer.store.clock
+        began = clock.now()
+        self._tell("compaction-started", why=why)
+        for _ in range(_ATTEMPTS):
+            try:
+                made = self._compression.compress(
+                    to,
+                    model=model,
+                    instructions=instructions,
+                    force=why != BACKGROUND,
+                    progress=self._progress,
+                    message=f"compaction: {why}",
+                    meta={WHY: why, SECONDS: f"{(clock.now() - began) / 1000:.1f}"},
+                )
+            except errors.ModelCancelledError:
+                self._tell("compaction-cancelled")
+                return False
+            except errors.ModelError as error:
+                self._failed(str(error))
+                model = None
+            except errors.BudgetError as error:
+                needed = error.data.get("needed")
+                smallest = int(needed * _ROOM) if isinstance(needed, int) else 0
+                if smallest <= to:
+                    break
+                to = smallest
+            except errors.RefChangedError:
+                self.done.append("not compacted: another compaction was first")
+                break
+            except (errors.StateError, errors.InvalidInputError) as error:
+                self.done.append(f"not compacted: {error}")
+                break
+            else:
+                if made.changed:
+                    if model is not None:
+                        self._failures = 0
+                    self.done.append(f"compacted by {made.summariser}")
+                self._tell("compaction-done", before=made.plan.before, after=made.after)
+                return made.changed
+        self._tell("compaction-failed", why=self.done[-1] if self.done else "")
+        return False
+
+    def trim(self, to: int) -> bool:
+        """Shorten what a model was shown, as far as possible; return whether something was written."""
+        made = self._compression.trim(
+            to, keep_last=0, partial=True, meta={WHY: AT_LIMIT}, message="trim: at the limit"
+        )
+        if made.changed:
+            self.done.append(f"trimmed by {made.before - made.after:,} tokens")
+        return made.changed
+
+    def _usable_model(self) -> Model | None:
+        """Return the model, as one that raises ModelError alone; None while rules stand in for it."""
+        model = self.model
+        if model is None or self._writer.store.clock.now() < self._resting_until:
+            return None
+
+        def ask(prompt: Prompt) -> Any:
+            try:
+                return model(prompt)
+            except errors.TraceError:
+                raise
+            except Exception as error:
+                raise errors.ModelUnreachableError(
+                    f"the model failed: {type(error).__name__}: {error}"[:300]
+                ) from error
+
+        return ask
+
+    def _failed(self, why: str) -> None:
+        self._failures += 1
+        self.done.append(f"the model failed: {why}")
+        if self._failures >= MAXIMUM_FAILURES:
+            self._failures = 0
+            self._resting_until = self._writer.store.clock.now() + REST_MILLISECONDS
+            self.done.append("rules write summaries for ten minutes")
+
+    def _progress(self, done: int, whole: int) -> None:
+        if self._cancelled.is_set():
+            raise errors.ModelCancelledError("the compaction was cancelled")
+        self._tell("compaction-progress", done=done, of=whole)
+
+    def _tell(self, event: str, **data: Any) -> None:
+        self._emit(event, **data)
+
+
+def compactions(writer: Writer) -> Iterator[CompactionEntry]:
+    """Yield the compactions and trims of a branch, newest first.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
+    """
+    if writer.store.refs.head().oid is None:
+        return
+    for entry in history.log.log(writer.store, "HEAD"):
+        # The commit table knows what a commit does, so only few commits are read.
+        if _CHANGES.isdisjoint(entry.operations):
+            continue
+        commit = entry.commit
+        counts = commit.meta.get(COMPRESSION) or commit.meta.get(TRIM)
+        if isinstance(counts, dict):
+            facts = ops.facts_of(commit, ops.META)
+            models = (o.fields.get("model") for o in commit.operations if o.name == ops.REPLACE)
+            yield CompactionEntry(
+                *(entry.oid, commit.time, facts.get(WHY, "")),
+                *(int(counts.get("before", 0)), int(counts.get("after", 0))),
+                str(counts.get("summariser", "trim")),
+                next((str(each) for each in models if each), ""),
+                facts.get(SECONDS, ""),
+            )

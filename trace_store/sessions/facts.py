@@ -1,0 +1,79 @@
+"""The facts that commits of a session record; the newest of each counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trace_store.base.frozen import value
+
+PREFIX = "session."
+TYPE, FEATURE, TASK, STATE = (f"{PREFIX}{each}" for each in ("type", "feature", "task", "state"))
+LIMIT, TARGET, REPLY = (f"{PREFIX}{each}" for each in ("limit", "target", "reply"))
+CLOSED, ITERATION, CHECKS = f"{PREFIX}closed", f"{PREFIX}iteration", f"{PREFIX}checks"
+WHY, SECONDS = "compaction.why", "compaction.seconds"
+PARENT, POINT, CALL = (f"{PREFIX}{each}" for each in ("parent", "point", "call"))
+DEFAULT_LIMIT, DEFAULT_TARGET, DEFAULT_REPLY = 100_000, 0.6, 8_000
+
+
+@value
+class SessionFacts:
+    """What a session is, by what its commits recorded.
+
+    Attributes:
+        type: such as "dev"; "" for a session of another program.
+        feature: the feature that it is about, or "".
+        task: the task that it is about, or "".
+        state: its state, such as "in_qa", or "".
+        limit: the most tokens of a request and its reply.
+        target: the share of the limit that a compaction leaves.
+        reply: the tokens that are kept free for the reply.
+        closed: why it was closed; "" if it is open.
+        iteration: the number of its last iteration; 0 without one.
+    """
+
+    type: str
+    feature: str
+    task: str
+    state: str
+    limit: int
+    target: float
+    reply: int
+    closed: str
+    iteration: int
+
+    @property
+    def room(self) -> int:
+        """The most input tokens of a request."""
+        return self.limit - self.reply
+
+    @property
+    def goal(self) -> int:
+        """The input tokens that a compaction leaves."""
+        return min(int(self.limit * self.target), self.room)
+
+    @classmethod
+    def of(cls, facts: Mapping[str, str]) -> SessionFacts:
+        """Return those of a branch, from the newest values by name; unreadable numbers are the defaults."""
+        return cls(
+            facts.get(TYPE, ""),
+            facts.get(FEATURE, ""),
+            facts.get(TASK, ""),
+            facts.get(STATE, ""),
+            _whole(facts.get(LIMIT, ""), DEFAULT_LIMIT),
+            _share(facts.get(TARGET, "")),
+            _whole(facts.get(REPLY, ""), DEFAULT_REPLY),
+            facts.get(CLOSED, ""),
+            _whole(facts.get(ITERATION, ""), 0),
+        )
+
+
+def _whole(text: str, default: int) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else default
+
+
+def _share(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        return DEFAULT_TARGET
+    return found if 0 < found < 1 else DEFAULT_TARGET

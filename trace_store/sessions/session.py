@@ -1,0 +1,603 @@
+"""One session: a branch that an agent author hands a conversation, and whose requests always fit.
+
+Everything is what exists: messages and commits; type, task, state and limits are facts that commits record; the
+description and the project's context are instruction messages with these names; a compaction is a compression.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice, pairwise
+from typing import Any
+
+from trace_store import errors, history
+from trace_store.base import check
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, digest
+from trace_store.checkpoints.soft import state_at
+from trace_store.checkpoints.work_state import WorkState
+from trace_store.context.compiled import CompiledContext, CompiledMessage, as_counted
+from trace_store.context.usage import Usage, as_mapping, normalise_usage
+from trace_store.contracts.ref_names import BRANCHES
+from trace_store.history.draft import CommitResult, Draft
+from trace_store.llm.contract import Model
+from trace_store.objects import operations as ops
+from trace_store.objects.message import Message
+from trace_store.providers.documents import Given
+from trace_store.providers.rendering import NO_MESSAGES
+from trace_store.sessions import facts as names
+from trace_store.sessions.compactions import (
+    ASKED,
+    AT_LIMIT,
+    BACKGROUND,
+    INLINE,
+    MODES,
+    OFF,
+    CompactionEntry,
+    Compactor,
+    compactions,
+)
+from trace_store.sessions.facts import SessionFacts
+from trace_store.sessions.forecast import STEPS, Forecast
+from trace_store.sessions.requests import (
+    CONTEXT,
+    DESCRIPTION,
+    INSTRUCTION,
+    SUMMARY,
+    Preview,
+    RequestShape,
+    SessionRequest,
+    part_of,
+)
+from trace_store.writer import Writer
+
+EVENT = "session"
+"""The kind of events that `store.follow` yields for sessions."""
+_BEGINS = 0.5
+"""A compaction in the background begins when so much of the room above the target is used."""
+_FAR = 2_000
+"""Number of commits in which reports are looked for."""
+_NUMBER = re.compile(r"\d[\d,]{2,}")
+
+
+@value
+class SessionSummary:
+    """What a session has come to.
+
+    Attributes:
+        state: the state of the work.
+        text: the summaries that stand for earlier messages, and results of iterations.
+        version: how many compactions led to it.
+    """
+
+    JSON = "*state text version"
+
+    state: WorkState | None
+    text: str
+    version: int
+
+
+class Iteration:
+    """One attempt of a session, with a fresh context."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.given: dict[str, Any] | None = None
+
+    def result(self, *, checks: Mapping[str, bool] | None = None, note: str = "") -> None:
+        """Say how the attempt ended; its messages are replaced by this when the block ends.
+
+        Args:
+            checks: whether each check passed, by name.
+            note: what to know in the next attempt.
+        """
+        check.text(note=note)
+        found = {str(name): bool(passed) for name, passed in (checks or {}).items()}
+        self.given = {"number": self.number, "checks": found, "note": note}
+
+    def as_text(self) -> str:
+        """Return the result for a model and for people."""
+        assert self.given is not None
+        checks = self.given["checks"]
+        lines = [f"Result of attempt {self.number}:"]
+        for word, wanted in (("passed", True), ("failed", False)):
+            named = [name for name, passed in checks.items() if passed is wanted]
+            lines += [f"- {word}: {', '.join(named)}"] if named else []
+        lines += [self.given["note"]] if self.given["note"] else []
+        return "\n".join(lines)
+
+
+class Session:
+    """A session of an open repository; `repo.sessions.start` and `open` return one.
+
+    Each method that writes raises StateError if the session is closed, or while a merge of its branch is stopped, and
+    StorageError if the disk failed; then nothing was written. A session may be open in several processes.
+
+    Attributes:
+        ref: the full name of its branch.
+        model: writes summaries; None takes the sentences that matter most.
+        compaction: "inline", "background" or "off".
+    """
+
+    def __init__(
+        self, writer: Writer, *, model: Model | None = None, compaction: str = INLINE
+    ) -> None:
+        check.function(model=model)
+        if compaction not in MODES:
+            raise errors.InvalidInputError(
+                f"compaction is {', '.join(MODES)}, not {str(compaction)[:40]!r}"
+            )
+        self.ref = writer.ref
+        self.compaction = compaction
+        self._writer = writer
+        self._compactor = Compactor(writer, model, self._emit)
+        self._forecast = Forecast()
+        self._known_tip: ObjectId | None = None
+
+    def __repr__(self) -> str:
+        return f"Session({self.name})"
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """The name of its branch."""
+        return self.ref.removeprefix(BRANCHES)
+
+    @property
+    def model(self) -> Model | None:
+        """Writes summaries."""
+        return self._compactor.model
+
+    @model.setter
+    def model(self, model: Model | None) -> None:
+        check.function(model=model)
+        self._compactor.model = model
+
+    @property
+    def facts(self) -> SessionFacts:
+        """What it is: type, feature, task, state, limits, whether it is closed."""
+        head = self._writer.store.refs.head()
+        return SessionFacts.of(
+            history.facts.newest_facts(self._writer.contexts, self.ref, head.oid)
+        )
+
+    @property
+    def state(self) -> str:
+        """Its state, such as "in_qa"."""
+        return self.facts.state
+
+    @state.setter
+    def state(self, state: str) -> None:
+        check.text(state=state)
+        before = self.state
+        if state != before:
+            self._configure({names.STATE: state}, f"state: {state}")
+            self._emit("state", state=state, before=before)
+
+    def close(self, reason: str = "") -> None:
+        """End the session; nothing can be added until it is reopened."""
+        check.text(reason=reason)
+        self._compactor.wait()
+        self._configure({names.CLOSED: reason or "done"}, f"close: {reason or 'done'}")
+        self._emit("closed", reason=reason)
+
+    def reopen(self) -> None:
+        """Open a closed session again."""
+        if self.facts.closed:
+            self._write(lambda draft: draft.configure(meta={names.CLOSED: ""}), "reopen")
+            self._emit("reopened")
+
+    # Its messages
+
+    def add(
+        self,
+        *messages: Given,
+        usage: object = None,
+        request: SessionRequest | None = None,
+        model: str = "",
+    ) -> CommitResult:
+        """Add messages as one commit: a reply with its usage and the request that it answers, results, a prompt.
+
+        Args:
+            messages: `Message` values, or dictionaries and objects of providers.
+            usage: what the provider reported; None takes it from the reply, if that has it.
+            request: the request that the usage is about.
+            model: the model that answered; a whole response names it.
+
+        Raises:
+            InvalidMessageError, InvalidInputError: a message or the usage has no known shape, or there is nothing.
+            SecretFoundError: a message holds a secret, and the repository refuses secrets.
+        """
+        self._check_open()
+        report = self._report_in(messages, usage) if request is not None else None
+        forecast = self._learned()
+        made = self._write(
+            lambda draft: self._draft_into(draft, messages, report, request, model), ""
+        )
+        if report is not None and request is not None:
+            forecast.report(request.sizes, report.input_total)
+            self._known_tip = made.oid
+        return made
+
+    def _draft_into(
+        self,
+        draft: Draft,
+        messages: Sequence[Given],
+        report: Usage | None,
+        request: SessionRequest | None,
+        model: str,
+    ) -> None:
+        if messages:
+            draft.extend(list(messages))
+        if report is not None and request is not None:
+            named = model or next((_model_in(each) for each in messages if _model_in(each)), "")
+            draft.record_usage(
+                report,
+                model=named,
+                about=request.commit,
+                renderer=request.provider,
+                sent=request.sent,
+                estimated=request.estimated,
+            )
+
+    @staticmethod
+    def _report_in(messages: Sequence[Given], usage: object) -> Usage | None:
+        if usage is not None:
+            return normalise_usage(usage)
+        for each in messages:
+            shape = None if isinstance(each, Message) else as_mapping(each)
+            if shape is not None and shape.get("usage") is not None:
+                return normalise_usage(shape["usage"])
+        return None
+
+    def refused(self, error: object, request: SessionRequest) -> None:
+        """Take a provider's refusal of a request that was too long as a report of its size.
+
+        Args:
+            error: the exception, or its text; the numbers in it are read.
+            request: what was refused.
+        """
+        found = tokens_in_refusal(str(error), request.limit)
+        least = max(request.bound, request.tokens) * 11 // 10
+        usage = Usage(found or least, 0, 0, 0, 0, "refusal")
+        self.add(usage=usage, request=request)
+
+    def messages(self) -> list[CompiledMessage]:
+        """Return the messages that a model is shown, in order."""
+        return list(self._compile().messages)
+
+    def clear(self, *, all: bool = False) -> CommitResult | None:
+        """Hide the messages; the instructions stay, and without `all` summaries and pinned messages, too.
+
+        `undo` or `revert` takes it back. None if there is nothing to hide.
+        """
+        check.flag(all=all)
+        self._check_open()
+        gone = [
+            each.address
+            for each in self._compile()
+            if part_of(each) not in (DESCRIPTION, CONTEXT)
+            and (all or (each.kind != SUMMARY and each.priority != ops.PINNED))
+        ]
+        if not gone:
+            return None
+        done = self._write(lambda draft: draft.remove(gone), "clear all" if all else "clear")
+        self._emit("cleared", messages=len(gone))
+        return done
+
+    @contextmanager
+    def iteration(self) -> Iterator[Iteration]:
+        """Begin an attempt: at the end of the block its messages are replaced by the result, which is pinned.
+
+        They stay readable. If the block gives no result, or raises an error, its messages stay as they are.
+        """
+        self._check_open()
+        before = {each.address for each in self._compile()}
+        number = self.facts.iteration + 1
+        found = Iteration(number)
+        self._emit("iteration", number=number)
+        yield found
+        if found.given is None:
+            return
+        gone = [
+            each.address
+            for each in self._compile()
+            if each.address not in before
+            and part_of(each) not in (DESCRIPTION, CONTEXT)
+            and each.priority != ops.PINNED
+        ]
+        made = Message("user", found.as_text(), kind=SUMMARY)
+        checks = json.dumps(found.given["checks"])
+
+        def add(draft: Draft) -> None:
+            added = (
+                draft.replace(gone, [made], reason="iteration") if gone else draft.extend([made])
+            )
+            draft.annotate(added, priority=ops.PINNED)
+            draft.configure(meta={names.ITERATION: number, names.CHECKS: checks})
+
+        self._write(add, f"attempt {number}")
+        self._emit("iteration-done", **found.given)
+
+    # Requests
+
+    def request(self, message: str | Given = "", *, provider: str = "anthropic") -> SessionRequest:
+        """Return the next request, which fits the limit as far as can be known.
+
+        What a model was shown is compacted first, if that is needed. New messages that are too large are cut to head
+        and tail for this request alone.
+
+        Args:
+            message: a prompt to add, or "".
+            provider: "anthropic", "openai", "openai-responses" or "gemini".
+
+        Raises:
+            BudgetError: what cannot be compacted is too large; the error names the parts.
+            InvalidInputError: there is no such provider.
+            RenderError: there is nothing to send.
+        """
+        self._check_open()
+        if message:
+            given: Given = Message("user", message) if isinstance(message, str) else message
+            self.add(given)
+        shape = self._fitting()
+        forecast = self._learned()
+        rendered = shape.context.plain(shape.messages()).render(provider)
+        if any(each.code == NO_MESSAGES for each in rendered.repairs):
+            raise errors.RenderError(f"{self.name} has nothing to send: add a message first")
+        body = rendered.request
+        assert shape.context.commit is not None
+        return SessionRequest(
+            body,
+            provider,
+            shape.context.commit,
+            forecast.tokens(shape.sizes),
+            forecast.bound(shape.sizes),
+            self.facts.limit,
+            shape.estimated,
+            digest(json.dumps(body, ensure_ascii=False, sort_keys=True).encode()),
+            self._compactor.take(),
+            shape.cut_addresses,
+            tuple(rendered.repairs),
+            shape.sizes,
+        )
+
+    def preview(self, message: str | Given = "") -> Preview:
+        """Return the tokens of the next request, as it would be without any compaction; writes nothing."""
+        shape, forecast = RequestShape(self._compile()), self._learned()
+        sizes = dict(shape.sizes)
+        parts = shape.part_sizes()
+        if message:
+            given = history.draft.as_messages(
+                [Message("user", message) if isinstance(message, str) else message]
+            )
+            added = sum(n for n, _ in shape.context.plain(given).message_tokens())
+            sizes["new"] = added
+            parts[""] = parts.get("", 0) + added
+        total, facts = forecast.tokens(sizes), self.facts
+        found = {name: round(size * forecast.factor) for name, size in parts.items()}
+        shown = sum(found.values())
+        return Preview(
+            description=found.get(DESCRIPTION, 0),
+            context=found.get(CONTEXT, 0),
+            summary=found.get(SUMMARY, 0),
+            messages=found.get("", 0),
+            beside=max(0, total - shown),
+            total=max(total, shown),
+            bound=max(forecast.bound(sizes), shown),
+            reply=facts.reply,
+            limit=facts.limit,
+        )
+
+    def compact(self, *, instructions: str = "") -> CompactionEntry:
+        """Compact now, and return the compaction.
+
+        The target is the session's, or the same share of the context if it is smaller already.
+
+        Args:
+            instructions: what the summary should dwell on.
+
+        Raises:
+            StateError: nothing can be compacted; the message says why.
+        """
+        check.text(instructions=instructions)
+        self._check_open()
+        self._compactor.wait()
+        shape = RequestShape(self._compile())
+        facts = self.facts
+        to = min(self._target(shape, facts), int(shape.context.token_count * facts.target))
+        if not self._compactor.compact(max(1, to), ASKED, instructions=instructions):
+            done = self._compactor.take()
+            raise errors.StateError(
+                "; ".join(done) or "nothing to compact", code=errors.ErrorCode.NO_GAIN
+            )
+        self._compactor.take()
+        return next(compactions(self._writer))
+
+    def wait(self) -> None:
+        """Wait for a compaction in the background."""
+        self._compactor.wait()
+
+    def cancel(self) -> None:
+        """End a compaction in the background, which then writes nothing."""
+        self._compactor.cancel()
+
+    def history(self) -> list[CompactionEntry]:
+        """Return the compactions, newest first."""
+        return list(compactions(self._writer))
+
+    @property
+    def summary(self) -> SessionSummary:
+        """The state of the work, and the summaries that stand for earlier messages."""
+        context = self._compile()
+        texts = [each.text for each in context if each.kind == SUMMARY]
+        has_messages = any(part_of(each) not in (DESCRIPTION, CONTEXT) for each in context)
+        state = state_at(self._writer, self.ref) if has_messages else None
+        return SessionSummary(state, "\n\n".join(texts), len(self.history()))
+
+    # How it fits
+
+    def _fitting(self) -> RequestShape:
+        """Return the next request within the limit; compacts, trims and cuts in turn.
+
+        Raises:
+            BudgetError: it cannot be made to fit.
+        """
+        facts, forecast = self.facts, self._learned()
+        if facts.room <= 0:
+            raise errors.BudgetError(
+                f"the limit of {facts.limit:,} leaves nothing beside {facts.reply:,} for the reply",
+                allowed=facts.limit,
+                needed=facts.reply,
+            )
+        if self.compaction == BACKGROUND:
+            self._compact_in_background(facts)
+        shape = self._shape(facts)
+        steps = (
+            lambda _: self._compactor.wait(),
+            lambda shape: self._compactor.compact(self._target(shape, facts), AT_LIMIT),
+            lambda shape: self._compactor.trim(self._target(shape, facts)),
+        )
+        for step in () if self.compaction == OFF else steps:
+            if forecast.bound(shape.sizes) <= facts.room:
+                return shape
+            step(shape)
+            shape = self._shape(facts)
+        over = forecast.bound(shape.sizes) - facts.room
+        if over > 0:
+            left = shape.unread_size - int(over / forecast.largest)
+            shape = RequestShape(shape.context).with_news_of(max(0, left))
+        if (bound := forecast.bound(shape.sizes)) > facts.room:
+            raise self._too_large(shape, bound, facts)
+        return shape
+
+    def _shape(self, facts: SessionFacts) -> RequestShape:
+        """Return the next request; if all of it is too large, unread messages get at most half of the room."""
+        shape, forecast = RequestShape(self._compile()), self._learned()
+        news = int(facts.room / 2 / forecast.largest)
+        if forecast.bound(shape.sizes) > facts.room and shape.unread_size > news:
+            return shape.with_news_of(news)
+        return shape
+
+    def _too_large(
+        self, shape: RequestShape, bound: int, facts: SessionFacts
+    ) -> errors.BudgetError:
+        parts = {name or "messages": size for name, size in shape.part_sizes().items() if size}
+        parts["beside them"] = max(0, bound - sum(parts.values()))
+        named = ", ".join(f"{size:,} {name}" for name, size in parts.items())
+        return errors.BudgetError(
+            f"the request would have up to {bound:,} tokens, and {facts.reply:,} are kept for the reply; "
+            f"the limit is {facts.limit:,}: {named}",
+            needed=bound + facts.reply,
+            allowed=facts.limit,
+        )
+
+    def _compact_in_background(self, facts: SessionFacts) -> None:
+        shape = RequestShape(self._compile())
+        begins = facts.goal + (facts.room - facts.goal) * _BEGINS
+        if self._learned().bound(shape.sizes) > begins:
+            self._compactor.start(self._target(shape, facts))
+
+    def _target(self, shape: RequestShape, facts: SessionFacts) -> int:
+        """Return the target of a compression, in tokens of `token_count`, that brings a request to the goal."""
+        forecast, context = self._learned(), shape.context
+        likely = forecast.tokens(shape.sizes) - facts.goal
+        most = forecast.bound(shape.sizes) - facts.room
+        smallest = forecast.smallest if forecast.has_report else forecast.largest
+        gone = int(max(likely / forecast.factor, most / smallest))
+        return max(1, context.token_count - max(0, as_counted(context, gone)))
+
+    def _learned(self) -> Forecast:
+        """Return the forecast with all reports, also those of other processes."""
+        store = self._writer.store
+        tip, forecast = store.refs.head().oid, self._forecast
+        if tip is None or tip == self._known_tip:
+            return forecast
+        found: list[tuple[ObjectId, int, int]] = []
+        for entry in islice(history.log.log(store, "HEAD"), _FAR):
+            if entry.oid == self._known_tip or len(found) > STEPS:
+                break
+            for each in history.lookup.reports_of(entry):
+                estimated, reported = each.fields.get("estimated"), each.fields.get("input_total")
+                if isinstance(estimated, int) and isinstance(reported, int) and each.about:
+                    found.append((each.about, estimated, reported))
+        if not forecast.has_report:
+            for (_, then, had), (_, estimated, reported) in pairwise(reversed(found)):
+                forecast.learn(estimated - then, reported - had)
+        if found:
+            about, estimated, reported = found[0]
+            context = self._writer.contexts.compile(about)
+            forecast.report(RequestShape(context).sizes, reported, estimated)
+        self._known_tip = tip
+        return forecast
+
+    # Writing
+
+    def _compile(self) -> CompiledContext:
+        return self._writer.contexts.compile()
+
+    def _check_open(self) -> None:
+        if reason := self.facts.closed:
+            raise errors.StateError(
+                f"{self.name} is closed ({reason[:80]}); `reopen` opens it",
+                code=errors.ErrorCode.SESSION_CLOSED,
+            )
+
+    def _configure(self, facts: Mapping[str, str], message: str) -> None:
+        self._check_open()
+        self._write(lambda draft: draft.configure(meta=facts), message)
+
+    def _write(self, add: Callable[[Draft], object], message: str) -> CommitResult:
+        draft = Draft(self._writer)
+        add(draft)
+        return history.commit.write(draft, message=message)
+
+    def _emit(self, event: str, **data: Any) -> None:
+        store = self._writer.store
+        store.emit(EVENT, {"ref": self.ref, "event": event, **data}, author=self._writer.author)
+
+
+def start(
+    writer: Writer,
+    facts: Mapping[str, Any],
+    *,
+    description: str = "",
+    context: str = "",
+    tools: Sequence[Mapping[str, Any]] = (),
+    model: Model | None = None,
+    compaction: str = INLINE,
+) -> Session:
+    """Begin a session on a branch; raises as `Sessions.start`."""
+    session = Session(writer, model=model, compaction=compaction)
+    draft = Draft(writer)
+    draft.configure(meta=facts)
+    for name, text in ((DESCRIPTION, description), (CONTEXT, context)):
+        if text:
+            draft.append("system", text, name=name, kind=INSTRUCTION)
+    if tools:
+        draft.set_tools(tools)
+    history.commit.write(draft, message=f"start {session.name}")
+    session._emit(
+        "created", **{name.removeprefix(names.PREFIX): str(v) for name, v in facts.items()}
+    )
+    return session
+
+
+def tokens_in_refusal(text: str, limit: int) -> int:
+    """Return the number of input tokens that a provider's refusal names, or 0.
+
+    It is the largest number in it that comes with the word "tokens" or is larger than the limit: providers write what
+    they counted, and the most that they accept.
+    """
+    found = [int(each.replace(",", "")) for each in _NUMBER.findall(text)]
+    return max((each for each in found if each > limit // 2), default=0)
+
+
+def _model_in(given: Given) -> str:
+    shape = None if isinstance(given, Message) else as_mapping(given)
+    model = (shape or {}).get("model")
+    return model if isinstance(model, str) else ""
