@@ -640,12 +640,20 @@ def check_budget(contexts: ContextCompiler, context: CompiledContext, budget: in
 
 def _commit_at(contexts: ContextCompiler, revision: str | ObjectId, at: str) -> ObjectId:
     try:
-        return revisions.resolve_commit(contexts.store, at)
+        commit = revisions.resolve_commit(contexts.store, at)
     except (errors.NotFoundError, errors.InvalidInputError) as not_a_revision:
         moment = revisions.parse_moment(at, contexts.store)
         if moment is None:
             raise not_a_revision
-    start = revisions.resolve_commit(contexts.store, revision)
+        start = revisions.resolve_commit(contexts.store, revision)
+    else:
+        try:
+            start = revisions.resolve_commit(contexts.store, revision)
+        except errors.UnbornBranchError:
+            return commit
+        if revisions.commits_of(contexts.store).is_ancestor(commit, start):
+            return commit
+        moment = contexts.read_commit(commit).time  # of another line, it means its time
     found = revisions.newest_not_after(contexts.store, start, moment)
     if found is None:
         raise errors.NotFoundError(f"{revision} has no commit before {at}")

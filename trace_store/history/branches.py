@@ -29,6 +29,7 @@ from trace_store.store.revision import (
     branch_of,
     commits_of,
     name_of,
+    parse_moment,
     resolve_address,
     resolve_commit,
     upstreams,
@@ -249,7 +250,7 @@ class Branches:
         return names
 
     def whohas(
-        self, what: str | Address | ObjectId, *, is_text: bool = False
+        self, what: str | Address | ObjectId, *, is_text: bool = False, at: Revision = ""
     ) -> List[VersionHolders]:
         """Return message versions that match a text, an address or a blob.
 
@@ -258,10 +259,18 @@ class Branches:
         Args:
             what: an address, as a value or as text; the id of a blob; or any other text, found ignoring case.
             is_text: search for a text even if it reads as an address.
+            at: a time, or a commit, which means its time: only what contexts showed then.
 
         Raises:
-            InvalidInputError: `what` is an empty text, a commit (use `containing`), or of another type.
+            InvalidInputError: `what` is an empty text, a commit (use `containing`), or of another type; or `at` is
+                neither a time nor a commit.
         """
+        name = name_of(at, "at")
+        if name:
+            found_at = moment_of(self._store, name)
+            return history.whohas.held_at(
+                self._writer.contexts, self.whohas(what, is_text=is_text), found_at
+            )
         found: object = what
         if isinstance(what, str):
             try:
@@ -499,6 +508,21 @@ def branch_of_head(store: Store) -> str:
     if isinstance(ref, ObjectId):
         raise errors.DetachedHeadError("HEAD is detached, and this command moves a branch")
     return ref
+
+
+def moment_of(store: Store, text: str) -> int:
+    """Return the time that a text means: a time, or that of a commit, in milliseconds since the epoch.
+
+    Raises:
+        InvalidInputError: it is neither.
+    """
+    try:
+        return read_commit(resolve_commit(store, text), store.objects.read).time
+    except (errors.NotFoundError, errors.InvalidInputError):
+        moment = parse_moment(text, store)
+    if moment is None:
+        raise errors.InvalidInputError(f"neither a time nor a commit: {text[:80]!r}", argument="at")
+    return moment
 
 
 def find_branch(store: Store, name: str) -> str:

@@ -21,7 +21,7 @@ from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import read_content
 from trace_store.objects.message import part_blobs
-from trace_store.store.revision import commits_of, resolve_commit
+from trace_store.store.revision import commits_of, newest_not_after, resolve_commit
 from trace_store.store.store import Store
 
 SHOWN = "shown"
@@ -133,6 +133,37 @@ def whohas_text(contexts: ContextCompiler, text: str) -> list[VersionHolders]:
     return _search(
         contexts, lambda stored: any(map(matches_blob, part_blobs(stored["parts"]))), text
     )
+
+
+def held_at(
+    contexts: ContextCompiler, found: Sequence[VersionHolders], moment: int
+) -> list[VersionHolders]:
+    """Return the versions that contexts showed at a time, each with the refs whose context it was.
+
+    Args:
+        contexts: the compiler of the repository.
+        found: what one of the functions above returned.
+        moment: milliseconds since the epoch.
+    """
+    store = contexts.store
+    tips: dict[str, ObjectId | None] = {}
+    held: list[VersionHolders] = []
+    for each in found:
+        holders: list[VersionRef] = []
+        for holder in each.holders:
+            if holder.ref not in tips:
+                tip = resolve_commit(store, holder.ref)
+                tips[holder.ref] = newest_not_after(store, tip, moment)
+            then = tips[holder.ref]
+            if then is not None:
+                holders += [
+                    state
+                    for state in _states(contexts, holder.ref, then, [each.wording])
+                    if state.state == SHOWN
+                ]
+        if holders:
+            held.append(VersionHolders(each.wording, tuple(holders), each.text, contexts))
+    return held
 
 
 def whohas_message(contexts: ContextCompiler, address: Address) -> list[VersionHolders]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Self, TypeAlias
 
+    from trace_store.agents.agents import Agents
     from trace_store.base.ident import Clock
     from trace_store.bundles.bundles import Bundles
     from trace_store.checkpoints.checkpoints import Checkpoints, Forks
@@ -250,6 +251,11 @@ class Repo(Line):
     def sessions(self) -> Sessions:
         """The sessions of agents: list, read, rename, export, repair, delete."""
         return trace_store.sessions.sessions.Sessions(self.writer)
+
+    @property
+    def agents(self) -> Agents:
+        """Agents: sessions that another one sent out; spawn, collapse, expand, list."""
+        return trace_store.agents.agents.Agents(self.writer)
 
     @property
     def transcripts(self) -> Transcripts:

@@ -561,18 +561,30 @@ class Session:
         store.emit(EVENT, {"ref": self.ref, "event": event, **data}, author=self._writer.author)
 
 
-def start(
-    writer: Writer,
+def begin(
+    session: Session,
     facts: Mapping[str, Any],
     *,
     description: str = "",
     context: str = "",
     tools: Sequence[Mapping[str, Any]] = (),
-    model: Model | None = None,
-    compaction: str = INLINE,
-) -> Session:
-    """Begin a session on a branch; raises as `Sessions.start`."""
-    session = Session(writer, model=model, compaction=compaction)
+    messages: Sequence[Message] = (),
+    links: Sequence[tuple[str, ObjectId]] = (),
+    onto: ObjectId | None = None,
+) -> None:
+    """Write the first commit of a session.
+
+    Args:
+        session: the session, whose branch does not exist yet.
+        facts: what it is, by full name.
+        description: what the agent does, or "".
+        context: what the project is, or "".
+        tools: the tools that the model is offered.
+        messages: what follows the instructions.
+        links: as in `Commit`.
+        onto: the commit that it begins with; None is an empty context.
+    """
+    writer = session._writer
     draft = Draft(writer)
     draft.configure(meta=facts)
     for name, text in ((DESCRIPTION, description), (CONTEXT, context)):
@@ -580,11 +592,11 @@ def start(
             draft.append("system", text, name=name, kind=INSTRUCTION)
     if tools:
         draft.set_tools(tools)
-    history.commit.write(draft, message=f"start {session.name}")
-    session._emit(
-        "created", **{name.removeprefix(names.PREFIX): str(v) for name, v in facts.items()}
-    )
-    return session
+    if messages:
+        draft.extend(messages)
+    history.commit.write(draft, message=f"start {session.name}", links=links, onto=onto)
+    told = {name.removeprefix(names.PREFIX): str(each) for name, each in facts.items()}
+    session._emit("created", **told)
 
 
 def tokens_in_refusal(text: str, limit: int) -> int:

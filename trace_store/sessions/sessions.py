@@ -146,15 +146,11 @@ class Sessions:
             )
         settings = {"type": type, "limit": limit, "target": target, "reply": reply, **given}
         facts = {f"{PREFIX}{key}": each for key, each in settings.items() if each != ""}
-        return sessions.session.start(
-            self._writer.on(ref),
-            facts,
-            description=description,
-            context=context,
-            tools=tools,
-            model=model,
-            compaction=compaction,
+        session = sessions.session.Session(self._writer.on(ref), model=model, compaction=compaction)
+        sessions.session.begin(
+            session, facts, description=description, context=context, tools=tools
         )
+        return session
 
     def open(
         self, session: str, *, model: Model | None = None, compaction: str = INLINE

@@ -1,0 +1,150 @@
+"""One agent: a session that links the commit of its parent at which it was sent out, and the call that did it."""
+
+from __future__ import annotations
+
+from trace_store import errors, history
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, digest
+from trace_store.contracts.ref_names import BRANCHES
+from trace_store.disk.files import CREATE, WRITE
+from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.sessions import facts as names
+from trace_store.sessions.session import Session
+from trace_store.store.store import Store
+
+RUNNING, WAITING, FINISHED, INTERRUPTED = "running", "waiting", "finished", "interrupted"
+SPAWNED = "spawned-by"
+"""The link from an agent's first commit to its parent's."""
+COLLAPSES = "collapses"
+"""The link from a commit of the parent to the soft checkpoint of the agent."""
+PURPOSE = f"{names.PREFIX}purpose"
+COLLAPSED = "agent."
+"""The beginning of the parent's facts about what was collapsed: the agent's commit, by its branch."""
+
+
+@value
+class AgentInfo:
+    """An agent, as a list shows it.
+
+    Attributes:
+        name: its name.
+        ref: the full name of its branch.
+        parent: the full name of its parent's branch, or "" if unknown.
+        point: the commit of the parent at which it was sent out, or None.
+        call: the id of the call that sent it out, or "".
+        purpose: what it was sent out for.
+        state: "running" (a process has it open), "waiting" (for the result of a call), "finished", or "interrupted"
+            (no process has it open, and it did not finish).
+        message_count: the messages of its context.
+        token_count: their tokens.
+        last_step: one line about its last message.
+        ahead: messages that it added since it was collapsed last; None if it never was.
+    """
+
+    name: str
+    ref: str
+    parent: str
+    point: ObjectId | None
+    call: str
+    purpose: str
+    state: str
+    message_count: int
+    token_count: int
+    last_step: str
+    ahead: int | None
+
+
+class Agent(Session):
+    """A session that another one sent out.
+
+    While it is open in a process, a lock tells others that it runs; a killed process releases it. `release` does so, as
+    does `close`.
+    """
+
+    _lock: int | None = None
+
+    @property
+    def parent(self) -> str:
+        """The full name of the parent's branch, or ""."""
+        return self._facts().get(names.PARENT, "")
+
+    @property
+    def purpose(self) -> str:
+        """What it was sent out for."""
+        return self._facts().get(PURPOSE, "")
+
+    def _facts(self) -> dict[str, str]:
+        head = self._writer.store.refs.head()
+        return history.facts.newest_facts(self._writer.contexts, self.ref, head.oid)
+
+    @property
+    def open_calls(self) -> list[ToolCall]:
+        """The calls that have no result yet, which its next request needs."""
+        return open_calls(self)
+
+    def hold(self) -> None:
+        """Mark it as running in this process.
+
+        Raises:
+            LockedError: another process has it open.
+        """
+        store = self._writer.store
+        if self._lock is not None or not store.local:
+            return
+        fd = _opened_lock(store, self.ref)
+        if fd is not None and not store.disk.lock(fd, blocking=False):
+            store.disk.close(fd)
+            raise errors.LockedError(f"the agent {self.name} runs in another process", ref=self.ref)
+        self._lock = fd
+
+    def release(self) -> None:
+        """Mark it as not running in this process any more."""
+        fd, self._lock = self._lock, None
+        if fd is not None:
+            self._writer.store.disk.close(fd)
+
+    def close(self, reason: str = "") -> None:
+        """End the agent; nothing can be added until it is reopened."""
+        super().close(reason)
+        self.release()
+
+
+def is_held(store: Store, ref: str) -> bool:
+    """Return True if a process has an agent open."""
+    if not store.local or not store.disk.exists(_lock_path(store, ref)):
+        return False
+    fd = _opened_lock(store, ref)
+    if fd is None:
+        return False
+    try:
+        return not store.disk.lock(fd, blocking=False)
+    finally:
+        store.disk.close(fd)
+
+
+def open_calls(session: Session) -> list[ToolCall]:
+    """Return the calls of a session that have no result."""
+    calls: dict[str, ToolCall] = {}
+    for message in session.messages():
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                calls[part.id] = part
+            elif isinstance(part, ToolResult):
+                calls.pop(part.call_id, None)
+    return list(calls.values())
+
+
+def name_of_agent(ref: str) -> str:
+    """Return the name of an agent, given its branch."""
+    return ref.removeprefix(f"{BRANCHES}sessions/agent/").removeprefix(BRANCHES)
+
+
+def _opened_lock(store: Store, ref: str) -> int | None:
+    path, disk = _lock_path(store, ref), store.disk
+    disk.make_directory(store.layout.locks_dir)
+    found = (disk.open(path, mode) for mode in (WRITE, CREATE, WRITE))
+    return next((fd for fd in found if fd is not None), None)
+
+
+def _lock_path(store: Store, ref: str) -> str:
+    return store.layout.lock_file(f"agent-{digest(ref.encode()).hex()[:32]}")

@@ -1,0 +1,491 @@
+"""`Agents`, the subject `repo.agents`.
+
+An agent is a session. Its first commit links the commit of its parent and records the parent's branch and the call that
+sent it out; the parent is never part of its name. What it concluded becomes one message of the parent, whose commit
+links a soft checkpoint of the agent, so that its messages stay as long as that.
+"""
+
+from __future__ import annotations
+
+from builtins import list as List  # the method `list` hides it  # noqa: N812
+from collections.abc import Iterator, Sequence
+
+from trace_store import errors, history, merge
+from trace_store.agents.agent import (
+    COLLAPSED,
+    COLLAPSES,
+    FINISHED,
+    INTERRUPTED,
+    PURPOSE,
+    RUNNING,
+    SPAWNED,
+    WAITING,
+    Agent,
+    AgentInfo,
+    is_held,
+    name_of_agent,
+    open_calls,
+)
+from trace_store.base import check
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId, is_full_id
+from trace_store.checkpoints.soft import SOURCE, save_soft, soft_data, state_at
+from trace_store.compression.compress import INSTRUCTIONS
+from trace_store.context.compiled import CompiledContext, LoadedMessage
+from trace_store.context.fold import Entry
+from trace_store.contracts.ref_names import BRANCHES, SESSIONS, branch_ref
+from trace_store.exporters.contract import AGENTS
+from trace_store.exporters.session import session_name
+from trace_store.history.draft import CommitResult, Draft
+from trace_store.llm.contract import Model
+from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
+from trace_store.objects.message import Message, load_message
+from trace_store.objects.parts import ToolResult
+from trace_store.sessions import facts as names
+from trace_store.sessions.compactions import INLINE
+from trace_store.sessions.facts import SessionFacts
+from trace_store.sessions.requests import SUMMARY
+from trace_store.sessions.session import Session, begin
+from trace_store.store.revision import name_of, resolve_address, resolve_commit
+from trace_store.writer import Writer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.base.ident import Time
+    from trace_store.checkpoints.hard import Checkpoint
+    from trace_store.context.compiler import Compiler
+
+AGENT_TYPE = "agent"
+FULL, SUMMARISED, NONE = "full", "summary", "none"
+CHECKPOINTS_OF = "agents/"
+"""The beginning of the names of the soft checkpoints of agents."""
+_MOST_FILES = 12
+_MOST_DECISIONS = 6
+_STEP_WIDTH = 72
+
+
+@value
+class Collapsed:
+    """An agent whose conclusion was taken back.
+
+    Attributes:
+        name: the agent.
+        changed: whether something was written; False if it added nothing since the last time.
+        commit: the commit of the parent, or None.
+        address: the message of the parent, or None.
+        text: its text.
+        checkpoint: the name of the soft checkpoint of the agent, or "".
+        call: the id of the call that the message answers, or "".
+    """
+
+    name: str
+    changed: bool
+    commit: ObjectId | None
+    address: Address | None
+    text: str
+    checkpoint: str
+    call: str
+
+
+@value
+class TimelineEntry:
+    """A commit of an agent or its parent.
+
+    Attributes:
+        time: when, in milliseconds since the epoch.
+        agent: the name of the agent, or the parent's branch.
+        commit: the commit.
+        summary: one line about it.
+    """
+
+    time: Time
+    agent: str
+    commit: ObjectId
+    summary: str
+
+
+class Agents:
+    """The agents of a repository, those that importers found included.
+
+    An agent is named by its name or its branch.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._store = writer.store
+
+    def spawn(
+        self,
+        name: str,
+        purpose: str,
+        *,
+        parent: str | Session = "",
+        inherit: str | Sequence[str | Address] = SUMMARISED,
+        call: str = "",
+        budget: int | None = None,
+        description: str = "",
+        model: Model | None = None,
+        compaction: str = INLINE,
+    ) -> Agent:
+        """Send out an agent: a session that links its parent's commit, and the call that sent it out.
+
+        Args:
+            name: its name.
+            purpose: what it is to do; its first prompt.
+            parent: the session or branch that sends it out; "" is HEAD's.
+            inherit: what it knows of the parent: "full" (all messages), "summary" (the state of the work), "none", or
+                the addresses of messages.
+            call: the id of the parent's call that sends it out, or "".
+            budget: the most tokens of its requests and their replies; None is the parent's.
+            description: what it does; an instruction message.
+            model: as in `sessions.start`.
+            compaction: as in `sessions.start`.
+
+        Raises:
+            AlreadyExistsError: there is an agent of this name.
+            UnbornBranchError, RefNotFoundError: the parent has no commit, or does not exist.
+            MessageNotFoundError: a message to inherit is not there.
+            InvalidInputError: an argument is not valid.
+        """
+        check.text(name=name, purpose=purpose, call=call, description=description)
+        check.count(budget=budget)
+        above = self._parent(parent)
+        point = resolve_commit(above.store, "HEAD")
+        ref = branch_ref(f"sessions/{AGENT_TYPE}/{name}")
+        if self._store.refs.read(ref) is not None:
+            raise errors.AlreadyExistsError(
+                f"there is an agent {name}", code=errors.ErrorCode.BRANCH_EXISTS, ref=ref
+            )
+        picked = [] if isinstance(inherit, str) else [name_of(each, "inherit") for each in inherit]
+        if isinstance(inherit, str) and inherit not in (FULL, SUMMARISED, NONE):
+            raise errors.InvalidInputError(
+                f"inherit is full, summary, none or a list of addresses, not {inherit[:40]!r}"
+            )
+        for each in picked:
+            resolve_address(self._store, each)
+        known = SessionFacts.of(self._facts_of(above))
+        facts = {
+            names.TYPE: AGENT_TYPE,
+            names.STATE: "open",
+            names.LIMIT: budget or known.limit,
+            names.TARGET: known.target,
+            names.REPLY: min(known.reply, (budget or known.limit) // 4),
+            names.PARENT: above.ref,
+            names.POINT: str(point),
+            PURPOSE: purpose,
+            names.CLOSED: "",
+            **({names.CALL: call} if call else {}),
+            **({names.TASK: known.task} if known.task else {}),
+        }
+        messages = [Message("user", purpose)] if purpose else []
+        if inherit == SUMMARISED and (brief := self._brief(above, point)):
+            messages.insert(0, Message("user", brief, kind=SUMMARY))
+        agent = Agent(self._writer.on(ref), model=model, compaction=compaction)
+        begin(
+            agent,
+            facts,
+            description=description,
+            messages=[] if picked else messages,
+            links=[(SPAWNED, point)],
+            onto=point if inherit == FULL else None,
+        )
+        if picked:
+            merge.cherry_pick.cherry_pick(self._writer.on(ref), picked)
+            agent.add(*messages)
+        agent.hold()
+        return agent
+
+    def resume(self, name: str, *, model: Model | None = None, compaction: str = INLINE) -> Agent:
+        """Return an agent to go on with from its last commit; `open_calls` says what it waits for.
+
+        Raises:
+            LockedError: another process has it open.
+            RefNotFoundError: there is no such agent.
+        """
+        agent = Agent(self._writer.on(self._ref(name)), model=model, compaction=compaction)
+        agent.hold()
+        return agent
+
+    def list(self, *, parent: str | Session = "") -> List[AgentInfo]:
+        """Return the agents, sorted by name; with a parent, only those that it sent out."""
+        above = self._parent(parent).ref if parent else ""
+        found = [self._info(ref) for ref in self._refs()]
+        return [each for each in found if not above or each.parent == above]
+
+    def get(self, name: str) -> AgentInfo:
+        """Return one agent.
+
+        Raises:
+            RefNotFoundError: there is no such agent.
+        """
+        return self._info(self._ref(name))
+
+    def tree(self) -> List[tuple[int, AgentInfo]]:
+        """Return all agents, each after its parent, with its depth."""
+        everyone = self.list()
+        found: List[tuple[int, AgentInfo]] = []
+        refs = {each.ref for each in everyone}
+
+        def add(parent: str, depth: int) -> None:
+            for each in everyone:
+                is_top = not depth and each.parent not in refs
+                if (is_top or each.parent == parent) and all(each is not one for _, one in found):
+                    found.append((depth, each))
+                    add(each.ref, depth + 1)
+
+        add("", 0)
+        return found
+
+    def collapse(
+        self,
+        name: str,
+        *,
+        to: str | Session = "",
+        text: str = "",
+        model: Model | None = None,
+    ) -> Collapsed:
+        """Take back what an agent concluded, as one message of its parent.
+
+        It has the conclusion, the files and the decisions, and answers the call that sent the agent out, if that is
+        still open. Its commit links a soft checkpoint of the agent, so that `expand` works when its branch is gone.
+        Done again, it is about what the agent added since.
+
+        Args:
+            name: the agent.
+            to: the session or branch that gets the message; "" is the parent.
+            text: the conclusion; "" takes what the agent said last.
+            model: writes the conclusion.
+
+        Raises:
+            InvalidInputError: the agent would be collapsed into itself, or its parent is not known.
+            ModelError: the model failed; nothing was written.
+            RefNotFoundError: there is no such agent, or no such branch.
+        """
+        check.text(text=text)
+        check.function(model=model)
+        ref = self._ref(name)
+        child = self._writer.on(ref)
+        info = self._info(ref)
+        if not to and not info.parent:
+            raise errors.InvalidInputError(f"{name} has no known parent: say where it goes (to)")
+        above = self._parent(to or info.parent)
+        if above.ref == ref:
+            raise errors.InvalidInputError(f"{name} cannot be collapsed into itself")
+        tip = resolve_commit(child.store, "HEAD")
+        before = self._facts_of(above).get(COLLAPSED + ref, "")
+        if before == str(tip):
+            return Collapsed(info.name, False, None, None, "", "", "")
+        since = f"{before}..HEAD" if is_full_id(before) else self._own_range(info)
+        saved = self._save(child, info, since, model)
+        said = self._conclusion(saved, info, text)
+        call = info.call if self._is_open(above, info.call) else ""
+        message = (
+            Message("tool", [ToolResult(call, said)])
+            if call
+            else Message("user", said, kind=SUMMARY)
+        )
+        draft = Draft(above)
+        draft.append(message)
+        draft.configure(meta={COLLAPSED + ref: str(tip)})
+        made = history.commit.write(
+            draft, message=f"agent {info.name}", links=[(COLLAPSES, saved.commit)]
+        )
+        (address,) = made.addresses
+        return Collapsed(info.name, True, made.oid, address, said, saved.name, call)
+
+    def expand(self, message: str | Address, *, ref: str | Session = "") -> CommitResult:
+        """Show the messages of a collapsed agent for good, after the message that it was collapsed to.
+
+        Args:
+            message: that message, from `Collapsed.address`.
+            ref: the branch or session that holds it; "" is HEAD's.
+
+        Raises:
+            InvalidInputError: no agent was collapsed to this message.
+        """
+        above = self._parent(ref)
+        address, entries = self._collapsed(above, message)
+        draft = Draft(above)
+        if entries:
+            carried = [entry.to_carried() for entry in entries]
+            draft.operations.append(ops.add(carried, after=address))
+        else:
+            draft.operations.append(ops.restore([address]))  # all of them are here
+        return history.commit.write(draft, message=f"expand {address.short(8)}")
+
+    def expanded(self, *messages: str | Address, ref: str | Session = "") -> Compiler:
+        """Return a compiler for `compile`: it shows the messages of collapsed agents in place, and writes nothing."""
+        above = self._parent(ref)
+        found = dict(self._collapsed(above, each) for each in messages)
+        read = above.store.objects.read
+
+        def shown(context: CompiledContext) -> Sequence[Message]:
+            made: List[Message] = []
+            for each in context.messages:
+                made.append(LoadedMessage.of(each))
+                made += [load_message(entry.message, read) for entry in found.get(each.address, ())]
+            return made
+
+        return shown
+
+    def timeline(self, *wanted: str) -> List[TimelineEntry]:
+        """Return the commits of agents and of their parents, oldest first.
+
+        Args:
+            wanted: the agents; none is all.
+        """
+        infos = [self.get(each) for each in wanted] if wanted else self.list()
+        refs = dict.fromkeys([each.ref for each in infos])
+        refs.update(dict.fromkeys(each.parent for each in infos if each.parent))
+        found: List[TimelineEntry] = []
+        seen: set[ObjectId] = set()
+        for ref in sorted(refs, key=lambda ref: ref.startswith(f"{SESSIONS}{AGENT_TYPE}/")):
+            if self._store.refs.read(ref) is None:
+                continue
+            for entry in history.log.log(self._store.on(ref), "HEAD"):
+                if entry.oid in seen:
+                    continue
+                seen.add(entry.oid)
+                line = history.summary.summary(self._store, entry.commit, _STEP_WIDTH)
+                found.append(TimelineEntry(entry.commit.time, name_of_agent(ref), entry.oid, line))
+        return sorted(found, key=lambda each: each.time)
+
+    # Finding
+
+    def _refs(self) -> Iterator[str]:
+        """Yield the branches of agents, in order."""
+        for ref, _ in self._store.refs.iterate(SESSIONS):
+            named = session_name(ref)
+            if named is None:
+                continue
+            kind = named[2].partition("/")[0]
+            if kind == AGENTS or (named[0] == AGENT_TYPE and not named[2]):
+                yield ref
+
+    def _ref(self, name: str) -> str:
+        check.text(name=name)
+        own = f"{SESSIONS}{AGENT_TYPE}/{name}"
+        for ref in (name, own, BRANCHES + name):
+            if ref.startswith("refs/") and self._store.refs.read(ref) is not None:
+                return ref
+        found = [ref for ref in self._refs() if name_of_agent(ref).rpartition("/")[2] == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise errors.AmbiguousRevisionError(
+                f"{len(found)} agents are named {name!r}", revision=name, candidates=tuple(found)
+            )
+        raise errors.RefNotFoundError(f"there is no agent {name}", ref=own)
+
+    def _parent(self, parent: str | Session) -> Writer:
+        if isinstance(parent, Session):
+            return parent._writer
+        check.text(parent=parent)
+        if not parent:
+            return self._writer
+        return self._writer.on(history.branches.find_branch(self._store, parent))
+
+    def _facts_of(self, writer: Writer) -> dict[str, str]:
+        head = writer.store.refs.head()
+        return history.facts.newest_facts(writer.contexts, writer.ref, head.oid)
+
+    def _info(self, ref: str) -> AgentInfo:
+        writer = self._writer.on(ref)
+        facts = self._facts_of(writer)
+        parent = facts.get(names.PARENT, "") if facts.get(names.TYPE) == AGENT_TYPE else ""
+        if not parent and f"/{AGENTS}/" in ref:
+            parent = ref.partition(f"/{AGENTS}/")[0]
+        context = writer.contexts.compile()
+        last = context.messages[-1] if len(context) else None
+        point = facts.get(names.POINT, "")
+        return AgentInfo(
+            name=name_of_agent(ref),
+            ref=ref,
+            parent=parent,
+            point=ObjectId.parse(point) if is_full_id(point) else None,
+            call=facts.get(names.CALL, ""),
+            purpose=facts.get(PURPOSE, ""),
+            state=self._state(writer, ref, facts),
+            message_count=len(context),
+            token_count=context.token_count,
+            last_step="" if last is None else last.summary(_STEP_WIDTH),
+            ahead=self._ahead(writer, ref, parent, context),
+        )
+
+    def _state(self, writer: Writer, ref: str, facts: dict[str, str]) -> str:
+        if facts.get(names.CLOSED) or facts.get(names.TYPE) != AGENT_TYPE:
+            return FINISHED  # what was imported has ended
+        if self._store.local and not is_held(self._store, ref):
+            return INTERRUPTED
+        return WAITING if open_calls(Session(writer)) else RUNNING
+
+    def _ahead(self, writer: Writer, ref: str, parent: str, context: CompiledContext) -> int | None:
+        if not parent or self._store.refs.read(parent) is None:
+            return None
+        before = self._facts_of(self._writer.on(parent)).get(COLLAPSED + ref, "")
+        if not is_full_id(before):
+            return None
+        then = set(writer.contexts.fold(ObjectId.parse(before)).addresses())
+        return sum(each.address not in then for each in context.messages)
+
+    # Inheriting and collapsing
+
+    def _brief(self, above: Writer, point: ObjectId) -> str:
+        try:
+            state = state_at(above, str(point))
+        except errors.InvalidInputError:
+            return ""  # an empty context
+        return f"Summary of the work of {name_of_agent(above.ref)}\n\n{state.as_text()}"
+
+    def _own_range(self, info: AgentInfo) -> str:
+        """Return the range of what an agent added itself, or "" for all of it."""
+        if info.point is None:
+            return ""
+        commits = history.log.log(self._store.on(info.ref), "HEAD")
+        inherits = any(entry.oid == info.point for entry in commits)
+        return f"{info.point}..HEAD" if inherits else ""
+
+    def _save(self, child: Writer, info: AgentInfo, since: str, model: Model | None) -> Checkpoint:
+        taken = {name for name, _ in self._store.refs.iterate("refs/checkpoints/agents/")}
+        base = f"{CHECKPOINTS_OF}{info.name.rpartition('/')[2]}"
+        number = next(
+            n for n in range(1, len(taken) + 2) if f"refs/checkpoints/{base}/{n}" not in taken
+        )
+        return save_soft(child, f"{base}/{number}", "HEAD", "collapsed", model, since)
+
+    def _conclusion(self, saved: Checkpoint, info: AgentInfo, text: str) -> str:
+        """Return the text of a collapsed agent."""
+        data = soft_data(self._store, saved)
+        said = text or data.get("summary") or data.get("outcome") or data.get("last_said") or ""
+        lines = [f"Agent {info.name}: {said or 'no conclusion'}"]
+        files = [each["path"] for each in data.get("files", ()) if each.get("writes")]
+        lines += [f"Files: {', '.join(files[-_MOST_FILES:])}"] if files else []
+        decisions = [each["text"] for each in data.get("decisions", ())][-_MOST_DECISIONS:]
+        lines += ["Decisions:", *(f"- {each}" for each in decisions)] if decisions else []
+        count = f"{data.get('message_count', 0):,} messages, {data.get('token_count', 0):,} tokens"
+        lines.append(f"[{count}: trace checkpoint show {saved.name}]")
+        return "\n".join(lines)
+
+    def _is_open(self, above: Writer, call: str) -> bool:
+        return bool(call) and any(each.id == call for each in open_calls(Session(above)))
+
+    def _collapsed(self, above: Writer, message: str | Address) -> tuple[Address, List[Entry]]:
+        """Return a message that an agent was collapsed to, and what the parent does not have of the agent."""
+        store = above.store
+        address = resolve_address(store, name_of(message, "message"))
+        state = above.contexts.fold(resolve_commit(store, "HEAD"))
+        commit = above.contexts.read_commit(state.entry(address).home[0])
+        saved = next((each for relation, each in commit.links if relation == COLLAPSES), None)
+        source = None
+        if isinstance(saved, ObjectId):
+            links = above.contexts.read_commit(saved).links
+            source = next((each for relation, each in links if relation == SOURCE), None)
+        if not isinstance(source, ObjectId):
+            raise errors.InvalidInputError(f"no agent was collapsed to message {address}")
+        own = [
+            entry
+            for entry in above.contexts.fold(source).visible()
+            if entry.address not in state and entry.message["role"] not in INSTRUCTIONS
+        ]
+        return state.in_order(state.unit(address))[-1], own
