@@ -12,7 +12,7 @@ import pytest
 
 from tests.sessions.support.provider import Provider
 from trace_store import FixedClock, Message, Repo, ToolCall, ToolResult, errors
-from trace_store.agents.agent import Agent
+from trace_store.agents.agent import AgentSession
 from trace_store.llm.contract import Completion
 from trace_store.sessions.session import Session
 
@@ -40,7 +40,7 @@ def lead(repo: Repo) -> Session:
     return session
 
 
-def work(agent: Agent, said: str = "The bug is in src/login.py.") -> None:
+def work(agent: AgentSession, said: str = "The bug is in src/login.py.") -> None:
     request = agent.request()
     edit = ToolCall("e1", "Edit", '{"file_path":"src/login.py","old_string":"a","new_string":"b"}')
     agent.add(Message("assistant", [edit]), usage=Provider().usage(request), request=request)

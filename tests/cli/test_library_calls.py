@@ -41,7 +41,7 @@ RUNS: dict[str, list[str]] = {
     "redo": ["undo", "redo"],
     **{
         name: [name]
-        for name in ("reflog", "trash", "dedupe", "suggest", "blame", "sessions", "seal")
+        for name in ("reflog", "trash", "dedupe", "suggest", "blame", "sessions", "agents", "seal")
     },
     "whohas": ["whohas a"],
     "search": ["search a"],
@@ -82,6 +82,7 @@ OWNERS = {
     "merge.stopped.Stopped": "resolve",
     "sessions.sessions.Sessions": "export sessions=list view=read repair",
     "sessions.transcripts.Transcripts": "import=import_",
+    "agents.agents.Agents": "agents=list",
     "bundles.bundles.Bundles": "bundle=create",
     "maintenance.maintenance.Maintenance": "secrets=scan_secrets fsck purge doctor seal adopt pack gc"
     " prune du",

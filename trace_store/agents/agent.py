@@ -33,8 +33,8 @@ class AgentInfo:
         point: the commit of the parent at which it was sent out, or None.
         call: the id of the call that sent it out, or "".
         purpose: what it was sent out for.
-        state: "running" (a process has it open), "waiting" (for the result of a call), "finished", or "interrupted"
-            (no process has it open, and it did not finish).
+        state: "running" (a process has it open), "waiting" (for the result of a call, or for its first request),
+            "finished", or "interrupted" (it began, did not finish, and no process has it open).
         message_count: the messages of its context.
         token_count: their tokens.
         last_step: one line about its last message.
@@ -54,7 +54,7 @@ class AgentInfo:
     ahead: int | None
 
 
-class Agent(Session):
+class AgentSession(Session):
     """A session that another one sent out.
 
     While it is open in a process, a lock tells others that it runs; a killed process releases it. `release` does so, as

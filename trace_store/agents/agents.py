@@ -20,8 +20,8 @@ from trace_store.agents.agent import (
     RUNNING,
     SPAWNED,
     WAITING,
-    Agent,
     AgentInfo,
+    AgentSession,
     is_held,
     name_of_agent,
     open_calls,
@@ -29,6 +29,7 @@ from trace_store.agents.agent import (
 from trace_store.base import check
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId, is_full_id
+from trace_store.checkpoints.hard import Checkpoint
 from trace_store.checkpoints.soft import SOURCE, save_soft, soft_data, state_at
 from trace_store.compression.compress import INSTRUCTIONS
 from trace_store.context.compiled import CompiledContext, LoadedMessage
@@ -53,7 +54,6 @@ from trace_store.writer import Writer
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.base.ident import Time
-    from trace_store.checkpoints.hard import Checkpoint
     from trace_store.context.compiler import Compiler
 
 AGENT_TYPE = "agent"
@@ -127,7 +127,7 @@ class Agents:
         description: str = "",
         model: Model | None = None,
         compaction: str = INLINE,
-    ) -> Agent:
+    ) -> AgentSession:
         """Send out an agent: a session that links its parent's commit, and the call that sent it out.
 
         Args:
@@ -181,7 +181,7 @@ class Agents:
         messages = [Message("user", purpose)] if purpose else []
         if inherit == SUMMARISED and (brief := self._brief(above, point)):
             messages.insert(0, Message("user", brief, kind=SUMMARY))
-        agent = Agent(self._writer.on(ref), model=model, compaction=compaction)
+        agent = AgentSession(self._writer.on(ref), model=model, compaction=compaction)
         begin(
             agent,
             facts,
@@ -196,14 +196,16 @@ class Agents:
         agent.hold()
         return agent
 
-    def resume(self, name: str, *, model: Model | None = None, compaction: str = INLINE) -> Agent:
+    def resume(
+        self, name: str, *, model: Model | None = None, compaction: str = INLINE
+    ) -> AgentSession:
         """Return an agent to go on with from its last commit; `open_calls` says what it waits for.
 
         Raises:
             LockedError: another process has it open.
             RefNotFoundError: there is no such agent.
         """
-        agent = Agent(self._writer.on(self._ref(name)), model=model, compaction=compaction)
+        agent = AgentSession(self._writer.on(self._ref(name)), model=model, compaction=compaction)
         agent.hold()
         return agent
 
@@ -416,9 +418,11 @@ class Agents:
     def _state(self, writer: Writer, ref: str, facts: dict[str, str]) -> str:
         if facts.get(names.CLOSED) or facts.get(names.TYPE) != AGENT_TYPE:
             return FINISHED  # what was imported has ended
+        session = Session(writer)
         if self._store.local and not is_held(self._store, ref):
-            return INTERRUPTED
-        return WAITING if open_calls(Session(writer)) else RUNNING
+            began = any(each.model or each.role == "assistant" for each in session.messages())
+            return INTERRUPTED if began else WAITING
+        return WAITING if open_calls(session) else RUNNING
 
     def _ahead(self, writer: Writer, ref: str, parent: str, context: CompiledContext) -> int | None:
         if not parent or self._store.refs.read(parent) is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trace_store import errors
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
 from trace_store.compression.cuts import shortened
@@ -56,6 +57,37 @@ class SessionRequest:
     cut: tuple[str, ...]
     repairs: tuple[Repair, ...]
     sizes: Mapping[str, int]
+
+
+def request_from(data: Mapping[str, Any]) -> SessionRequest:
+    """Return a request from its JSON form; the sizes of its messages are not in it.
+
+    Raises:
+        InvalidInputError: it has another form.
+    """
+    try:
+        return _request_from(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise errors.InvalidInputError(
+            "not a request of a session as JSON", argument="request"
+        ) from error
+
+
+def _request_from(data: Mapping[str, Any]) -> SessionRequest:
+    return SessionRequest(
+        body=data["body"],
+        provider=str(data["provider"]),
+        commit=ObjectId.parse(data["commit"]),
+        tokens=int(data["tokens"]),
+        bound=int(data["bound"]),
+        limit=int(data["limit"]),
+        estimated=int(data["estimated"]),
+        sent=bytes.fromhex(data["sent"]),
+        done=tuple(data["done"]),
+        cut=tuple(data["cut"]),
+        repairs=(),
+        sizes={},
+    )
 
 
 @value

@@ -51,6 +51,7 @@ from trace_store.sessions.requests import (
     RequestShape,
     SessionRequest,
     part_of,
+    request_from,
 )
 from trace_store.writer import Writer
 
@@ -197,7 +198,7 @@ class Session:
         self,
         *messages: Given,
         usage: object = None,
-        request: SessionRequest | None = None,
+        request: SessionRequest | Mapping[str, Any] | None = None,
         model: str = "",
     ) -> CommitResult:
         """Add messages as one commit: a reply with its usage and the request that it answers, results, a prompt.
@@ -205,7 +206,7 @@ class Session:
         Args:
             messages: `Message` values, or dictionaries and objects of providers.
             usage: what the provider reported; None takes it from the reply, if that has it.
-            request: the request that the usage is about.
+            request: the request that the usage is about, or its JSON form.
             model: the model that answered; a whole response names it.
 
         Raises:
@@ -213,12 +214,14 @@ class Session:
             SecretFoundError: a message holds a secret, and the repository refuses secrets.
         """
         self._check_open()
+        if request is not None and not isinstance(request, SessionRequest):
+            request = request_from(request)
         report = self._report_in(messages, usage) if request is not None else None
         forecast = self._learned()
         made = self._write(
             lambda draft: self._draft_into(draft, messages, report, request, model), ""
         )
-        if report is not None and request is not None:
+        if report is not None and request is not None and request.sizes:
             forecast.report(request.sizes, report.input_total)
             self._known_tip = made.oid
         return made

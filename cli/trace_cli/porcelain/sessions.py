@@ -10,7 +10,7 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, NOTHING, finish, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line
-from trace_cli.render.tables import LEFT, RIGHT, counted, moment, number, table
+from trace_cli.render.tables import LEFT, RIGHT, counted, moment, number, paint, table
 from trace_cli.subcommands import Group
 from trace_store.base.ident import format_time, parse_moment
 from trace_store.contracts.ref_names import BRANCHES, SESSIONS
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 HELP = """A SESSION is a title, a session id or its first characters, or the name of the session's branch.
 """
 NAME_COLUMNS = 24
+FULL_SHARE = 85
+"""From this percentage of its limit on a session is shown in yellow."""
 ENDED = "ended"
 _KEYS: dict[str, Callable[[SessionInfo], int]] = {
     ENDED: lambda each: each.ended,
@@ -37,6 +39,11 @@ _WHICH = Argument("SESSION", "name", "A title, an id (prefix), or a branch")
 
 @takes(
     Option("--agent", "agent", "Only sessions of this agent, such as codex", "AGENT"),
+    Option("--type", "type", "Only sessions of this type, such as dev", "TYPE", default=""),
+    Option("--feature", "feature", "Only sessions of this feature", "NAME", default=""),
+    Option("--task", "task", "Only sessions of this task", "ID", default=""),
+    Option("--state", "state", "Only sessions in this state", "STATE", default=""),
+    Option("--active", "active", "Only sessions that were started here and are open"),
     Option("--folder", "folder", "Only sessions in this folder or below", "DIR"),
     Option("--since", "since", "Only sessions that ended after this time", "WHEN"),
     Option(
@@ -54,6 +61,11 @@ def listed(
     invocation: Invocation,
     *,
     agent: str | None,
+    type: str,
+    feature: str,
+    task: str,
+    state: str,
+    active: bool,
     folder: str | None,
     since: str | None,
     order: str,
@@ -72,7 +84,14 @@ def listed(
     if order not in _KEYS:
         raise usage_error(f"--sort takes {', '.join(_KEYS)}, not {order[:40]!r}")
     with opened(invocation) as repo, _progress(invocation) as tell:
-        found = repo.sessions.list(progress=tell)
+        found = repo.sessions.list(
+            type=type,
+            feature=feature,
+            task=task,
+            state=state,
+            active=active or None,
+            progress=tell,
+        )
         start = parse_moment(since, repo.store.clock.now()) if since else 0
     if start is None:
         raise usage_error(f"not a time: {(since or '')[:80]!r}", "`2026-03-02`, `2 days ago`")
@@ -115,7 +134,7 @@ def _lines(invocation: Invocation, chosen: Sequence[SessionInfo]) -> Iterator[st
             one_line(each.agent or "-", 20),
             _date(each),
             _messages(each) + (f" +{each.agents}" if each.agents else ""),
-            number(each.token_count),
+            _gauge(invocation, each),
             one_line(f"unreadable: {each.damage}" if each.damage else each.name, 200),
         )
         for each in chosen
@@ -144,6 +163,12 @@ def _details(found: SessionInfo) -> Iterator[str]:
         ("ended", _date(found)),
         ("context", f"{counted(found.message_count, 'message')}, {_tokens(found)}"),
         ("hidden", counted(found.hidden_count, "message") if found.hidden_count else ""),
+        ("type", found.type),
+        ("feature", found.feature),
+        ("task", found.task),
+        ("state", found.state),
+        ("limit", number(found.limit) if found.limit else ""),
+        ("closed", found.closed),
         ("subagents", str(found.agents or "")),
         ("rewinds", str(found.rewinds or "")),
     ):
@@ -163,6 +188,19 @@ def _messages(found: SessionInfo) -> str:
     if not found.hidden_count:
         return shown
     return f"{shown}/{number(found.message_count + found.hidden_count)}"
+
+
+def _gauge(invocation: Invocation, found: SessionInfo) -> str:
+    """Return the tokens of a context, for a session with a limit as `62k of 100k`."""
+    if found.limit is None:
+        return number(found.token_count)
+    said = f"{_thousands(found.token_count)} of {_thousands(found.limit)}"
+    full = 100 * found.token_count >= FULL_SHARE * found.limit
+    return paint(invocation, said, "yellow") if full else said
+
+
+def _thousands(count: int) -> str:
+    return f"{count // 1000:,}k" if count >= 10_000 else number(count)
 
 
 def _tokens(found: SessionInfo) -> str:
@@ -201,7 +239,21 @@ def delete(invocation: Invocation, *, name: str) -> None:
         invocation.line(f"deleted {what}")
 
 
-GROUP = Group(HELP, {"show": show, "rename": rename, "delete": delete}, bare=listed)
+_VERBS = (
+    *("start", "add", "request", "preview", "compact", "clear", "close", "reopen", "summary"),
+    *("compactions", "watch"),
+)
+GROUP = Group(
+    HELP,
+    {
+        "show": show,
+        "rename": rename,
+        "delete": delete,
+        **{name: f"session_verbs:{name}" for name in _VERBS},
+        "state": "session_verbs:set_state",
+    },
+    bare=listed,
+)
 
 
 @contextmanager
