@@ -48,7 +48,7 @@ from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "exporting.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "format" / "programs.md"
 SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"
 NAMES = sorted(set(FORMS) & set(formats()))
 CHECKS: dict[str, Any] = {

@@ -48,6 +48,8 @@ NAVIGATION: dict[str, list[str]] = {
         "repairing",
         "secrets",
         "purging",
+        "sessions",
+        "agents",
         "howto/agent",
         "python",
         "howto/follow",

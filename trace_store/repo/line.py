@@ -371,7 +371,7 @@ class Line:
         self,
         revision: Revision = "HEAD",
         *,
-        at: str = "",
+        at: Revision = "",
         strategy: str = "full",
         reasoning: bool = True,
         model: str = "",
@@ -384,7 +384,8 @@ class Line:
 
         Args:
             revision: the commit.
-            at: another revision, or a time: then the newest commit along first parents that is not younger.
+            at: an earlier commit of it, or a time: then the newest commit along first parents that is not younger. A
+                commit of another line means its time.
             strategy: "full" for all visible content; "messages" shows each commit as one line.
             reasoning: whether reasoning is rendered.
             compiler: makes other messages of the context, such as `repo.compression.in_full(address)`.
@@ -396,12 +397,12 @@ class Line:
             InvalidInputError: there is no such strategy, or it makes its own messages and a compiler is given.
             RevisionNotFoundError: there is no such commit.
         """
-        check.text(at=at, model=model)
+        check.text(model=model)
         check.count(budget=budget)
         check.function(compiler=compiler)
         contexts, name = self._to(ref).contexts, name_of(revision)
         found = trace_store.context.compiler.compile(
-            *(contexts, name, at, strategy), reasoning=reasoning, model=model, compiler=compiler
+            *(contexts, name, name_of(at, "at"), strategy), reasoning=reasoning, model=model, compiler=compiler
         )
         if strict:
             trace_store.context.compiler.check_budget(contexts, found, budget)
