@@ -402,7 +402,10 @@ class Line:
         check.function(compiler=compiler)
         contexts, name = self._to(ref).contexts, name_of(revision)
         found = trace_store.context.compiler.compile(
-            *(contexts, name, name_of(at, "at"), strategy), reasoning=reasoning, model=model, compiler=compiler
+            *(contexts, name, name_of(at, "at"), strategy),
+            reasoning=reasoning,
+            model=model,
+            compiler=compiler,
         )
         if strict:
             trace_store.context.compiler.check_budget(contexts, found, budget)

@@ -546,7 +546,7 @@ class Session:
     def _check_open(self) -> None:
         if reason := self.facts.closed:
             raise errors.StateError(
-                f"{self.name} is closed ({reason[:80]}); `reopen` opens it",
+                f"{self.name} is closed ({reason[:80]})",
                 code=errors.ErrorCode.SESSION_CLOSED,
             )
 
