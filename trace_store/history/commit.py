@@ -48,6 +48,7 @@ def write(
     links: Sequence[tuple[str, ObjectId | str]] = (),
     onto: ObjectId | None = None,
     along: Edits | None = None,
+    reason: str = "",
 ) -> CommitResult:
     """Write a draft as one commit at the end of its branch, which is created if missing.
 
@@ -61,6 +62,7 @@ def write(
         links: as in `Commit`.
         onto: the required tip of the branch; a new branch starts there. None accepts any tip.
         along: returns edits of other refs for the same transaction; with a detached HEAD, they precede the commit.
+        reason: what the reflog says; "" names the commit.
 
     Raises:
         InvalidOperationError: the draft is empty, an operation cannot be applied, or an edit that was not forced
@@ -83,7 +85,7 @@ def write(
         meta = {**(meta or {}), **facts}
     ref = store.refs.head_target()
     builder = _CommitBuilder(draft, message, meta, links, onto, is_alone=along is None)
-    reason = _reflog_message(message)
+    reason = reason or _reflog_message(message)
     try:
         if isinstance(ref, ObjectId):
             _write_detached(builder, change, reason, along)

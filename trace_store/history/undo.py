@@ -255,6 +255,8 @@ def commands(store: Store) -> Iterator[CommandChanges]:
     for group in _transactions(store):
         if waiting is None or _completes_import(waiting, group):
             waiting = group
+        elif group.message == waiting.message == IMPORT and _only_attaches_head(group):
+            continue  # a step of the same import
         elif _is_same_command(waiting, group):
             waiting.entries += group.entries
             waiting.given_up += group.given_up
@@ -381,10 +383,15 @@ def _advance(heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogE
 
 def _completes_import(later: CommandChanges, earlier: CommandChanges) -> bool:
     """Return True if the later group only put HEAD, which had no commit, on an imported branch."""
-    head = later.head
-    if head is None or head.old is not None or later.entries or later.message != earlier.message:
+    return later.message == earlier.message and _only_attaches_head(later)
+
+
+def _only_attaches_head(group: CommandChanges) -> bool:
+    """Return True if a group only put HEAD, which had no commit, on a branch."""
+    head = group.head
+    if head is None or head.old is not None or group.entries:
         return False
-    return read_switch(later.message) is None and read_rename(later.message) is None
+    return read_switch(group.message) is None and read_rename(group.message) is None
 
 
 def _is_same_command(later: CommandChanges, earlier: CommandChanges) -> bool:

@@ -79,7 +79,7 @@ MAXIMUM_NAMED_KEYS = 8
 _LISTS = (
     *("messages", "contents", "input", "output", "choices", "candidates"),
     "conversations",
-    *("history", "trajectory", "steps", "chapters", "files"),
+    *("history", "trajectory", "steps", "chapters", "files", "entries"),
 )
 _EMPTY = {
     OBJECT: "an empty JSON object",

@@ -119,7 +119,6 @@ class Session:
 
     Attributes:
         ref: the full name of its branch.
-        model: writes summaries; None takes the sentences that matter most.
         compaction: "inline", "background" or "off".
     """
 
@@ -150,7 +149,7 @@ class Session:
 
     @property
     def model(self) -> Model | None:
-        """Writes summaries."""
+        """Writes summaries; None takes the sentences that matter most."""
         return self._compactor.model
 
     @model.setter

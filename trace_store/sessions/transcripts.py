@@ -31,12 +31,14 @@ from trace_store.importers.discovery import (
     project_histories,
     working_folder,
 )
+from trace_store.importers.formats.dagent import NAME
 from trace_store.importers.import_file import import_paths
 from trace_store.importers.registry import format_named
 from trace_store.importers.report import ImportReport
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.objects.commit import parents_of
 from trace_store.secrets.placeholders import PlaceholderCount
+from trace_store.sessions import dagent
 from trace_store.store.store import Store
 from trace_store.transcripts.segments import file_size, restore, segments_of
 from trace_store.writer import Writer
@@ -144,9 +146,10 @@ class Transcripts:
             check.path(paths=path)
         for path in discovered:
             check.path(discovered=path)
-        return import_paths(
+        named = [os.fspath(path) for path in paths]
+        report = import_paths(
             self._writer,
-            [os.fspath(path) for path in paths],
+            named,
             format=format or None,
             onto=onto or None,
             source=source,
@@ -155,6 +158,9 @@ class Transcripts:
             discovered=[os.fspath(path) for path in discovered],
             secrets=secrets,
         )
+        beside = [] if onto or format not in ("", NAME) else named
+        more = dagent.migrate(self._writer, dagent.session_files(Disk(), beside))
+        return ImportReport((*dagent.without_companions(report.files), *more)) if more else report
 
     def discover(self, folder: Path = "", format: str = "") -> list[str]:
         """Return the transcripts of a project, from where each agent program keeps its own.

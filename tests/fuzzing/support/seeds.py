@@ -22,6 +22,7 @@ from tests.importers import (
     test_continue_dev,
     test_copilot,
     test_crush,
+    test_dagent,
     test_entire,
     test_pi,
     test_qwen_code,
@@ -284,6 +285,7 @@ def _other_programs() -> Iterator[tuple[str, list[bytes]]]:
     yield "import-cline-ui", [json.dumps([*shown, test_cline.request("[a] Result:\n", 1)]).encode()]
     history = [test_continue_dev.item("user", "hi"), test_continue_dev.item("assistant", "y")]
     yield "import-continue", [json.dumps(test_continue_dev.session(*history)).encode()]
+    yield "import-dagent", [json.dumps(test_dagent.CHAT).encode()]
     said = {"id": "m1", "role": "user", "parts": json.dumps([test_crush.text("x")])}
     yield "import-crush", [json.dumps({"crush": {"id": "s1"}, "messages": [said]}).encode()]
     yield "import-aider", [(test_aider.STARTED + test_aider.by_user("hi")).encode()]

@@ -29,7 +29,8 @@ FORMATS = (
         "cline-ui",
         "codex",
     ),
-    *("codex-exec", "continue", "copilot", "crush", "droid", "entire", "gemini", "mini-swe-agent"),
+    *("codex-exec", "continue", "copilot", "crush", "dagent", "droid", "entire", "gemini"),
+    "mini-swe-agent",
     *("opencode", "pi", "pydantic-ai", "qwen-code", "swe-agent"),
 )
 """Formats with a reader of their own; the six of chats in the shape of a provider have one together."""

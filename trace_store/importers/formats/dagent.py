@@ -1,0 +1,151 @@
+"""dagent: the chats of its sessions, one JSON document each.
+
+Three forms: the chat of a session (`chat_ID.json`), the chat of a feature (`chat.json`), and the messages of a task
+(`session.json`). What else a session has, such as its state and its summary, is in files beside its chat, which
+`sessions.dagent` reads. Uses of tools have no ids; they are numbered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trace_store.base.oid import digest
+from trace_store.importers.contract import NOTHING, PlannedMessage
+from trace_store.importers.convert import storable_name, text_parts, time_of_text
+from trace_store.importers.json_records import compact
+from trace_store.importers.sniff import file_shape
+from trace_store.importers.turn_plan import TurnFormat
+from trace_store.importers.turns import DocumentReader, Event, Turn
+from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
+from trace_store.transcripts.sources import Record
+
+NAME = "dagent"
+SUFFIXES = (".json",)
+CHAT = "chat_"
+"""The beginning of the names of chats of sessions; the id of the session follows."""
+INTERNAL = "internal"
+"""The label of messages that dagent does not show to people."""
+MAXIMUM_PARTS = 10_000
+_TO_HARNESS, _FROM_HARNESS = "task_to_harness", "harness_to_task"
+_KEYS = frozenset({"id", "role", "content", "timestamp", "metadata"})
+_ROLES = ("user", "assistant", "system")
+
+
+class DagentReader(DocumentReader):
+    """Reader of one chat."""
+
+    AGENT = NAME
+    LISTS = ("messages", "entries")
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._calls = 0
+        if name.startswith(CHAT):
+            self.state["session"] = name.removeprefix(CHAT)
+
+    def begin(self, fields: Mapping[str, Any]) -> None:
+        task, agent = storable_name(fields.get("taskId")), storable_name(fields.get("agentId"))
+        if task:
+            self.state["session"] = "-".join(filter(None, (agent, task)))
+
+    def read(self, record: Record) -> Iterator[Event]:
+        data = record.data
+        if "session" not in self.state:
+            self.state["session"] = f"chat-{digest(record.raw).hex()[:8]}"
+        role = self._role(data)
+        more = data.get("metadata")
+        more = more if isinstance(more, dict) else {}
+        parts: list[Part] = [*text_parts(data.get("content"))]
+        media = data.get("media")
+        if isinstance(media, list):
+            parts += [Text(f"[file: {each}]") for each in media if isinstance(each, str)]
+        calls = [call for use in _uses(more) for call in self._call(use)]
+        parts += [call for call, _ in calls]
+        if not parts or not role:
+            return
+        labels = [INTERNAL] if more.get("internal") is True else []
+        number = more.get("iteration", more.get("iterationNumber"))
+        if type(number) is int:
+            labels.append(f"iteration-{number}")
+        kind = "instruction" if role == "system" else ""
+        messages = [
+            PlannedMessage("assistant" if calls else role, tuple(parts), kind, labels=tuple(labels))
+        ]
+        results = tuple(result for _, result in calls if result is not None)
+        if results:
+            messages.append(PlannedMessage("tool", results))
+        time = more.get("originalTimestamp") or data.get("timestamp")
+        yield Turn(
+            tuple(messages),
+            storable_name(data.get("id")),
+            time_of_text(time) if isinstance(time, str) else None,
+            "user" if role == "user" else "",
+            _usage(more.get("tokens")) if role == "assistant" else NOTHING,
+        )
+
+    def label(self, record: Record) -> str:
+        return self._role(record.data) or super().label(record)
+
+    @staticmethod
+    def _role(data: Mapping[str, Any]) -> str:
+        direction = data.get("direction")
+        if direction in (_TO_HARNESS, _FROM_HARNESS):
+            return "assistant" if direction == _TO_HARNESS else "user"
+        role = data.get("role")
+        return role if role in _ROLES else ""
+
+    def _call(self, use: Mapping[str, Any]) -> Iterator[tuple[ToolCall, ToolResult | None]]:
+        """Yield the call of a use of a tool, and its result if it has one."""
+        name = storable_name(use.get("name"))
+        if not name:
+            return
+        self._calls += 1
+        call, result = f"call-{self._calls}", use.get("result")
+        said = result if isinstance(result, str) else compact(result)
+        yield (
+            ToolCall(call, name, compact(use.get("input", {}))),
+            None if result is None else ToolResult(call, said),
+        )
+
+
+def _uses(more: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the uses of tools in the metadata of a message, in one form."""
+    given = more.get("toolUses")
+    uses = given[:MAXIMUM_PARTS] if isinstance(given, list) else [more.get("toolUse")]
+    yield from (each for each in uses if isinstance(each, dict))
+    if "toolName" in more:
+        yield {
+            "name": more["toolName"],
+            "input": more.get("toolInput", {}),
+            "result": more.get("toolResult"),
+        }
+
+
+def _usage(tokens: Any) -> Mapping[str, int | str]:
+    given = tokens if isinstance(tokens, dict) else {}
+    taken, output = given.get("input"), given.get("output")
+    if type(taken) is not int or type(output) is not int or not 0 < taken < 1 << 53 > output >= 0:
+        return NOTHING
+    return {"input_total": taken, "output_total": output, "source": NAME}
+
+
+def recognises(head: bytes) -> bool:
+    """Return True if the first bytes are a chat of dagent."""
+    for name in DagentReader.LISTS:
+        form = file_shape(head).single(name)
+        items = form.get(name)
+        first = items[0] if isinstance(items, list) and items else None
+        if not isinstance(first, dict):
+            continue
+        if name == "entries":
+            return {"role", "content", "timestamp"} <= first.keys()
+        if first.get("direction") in (_TO_HARNESS, _FROM_HARNESS):
+            return True
+        # What follows the messages is missing in a file that was cut off.
+        if {"id", "role", "content", "timestamp"} <= first.keys() <= _KEYS:
+            return "totalMessages" in form or form.keys() == {name}
+    return False
+
+
+FORMAT = TurnFormat(NAME, SUFFIXES, recognises, DagentReader, reads_document=lambda head: True)
