@@ -106,3 +106,11 @@ def test_agents(trace: Trace) -> None:
     assert "purpose:   Find the bug." in trace("agents", "show", "scout").text
     assert len(all_of(trace("agents", "timeline", "--json"))) >= 5
     assert trace("agents", "show", "nobody").code != 0
+
+
+def test_status_shows_how_full_a_session_is(trace: Trace) -> None:
+    started(trace)
+    trace("sessions", "add", "login", "Fix the test.")
+    assert "session:" not in trace("status").text
+    trace("switch", "sessions/dev/login")
+    assert "of 20,000 tokens\n" in trace("status").text.split("session: ")[1]

@@ -84,6 +84,10 @@ def test_sessions(growth: Growth) -> None:
     )
 
 
+def test_agents(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("agents"), right=lines(lambda _: 0))
+
+
 def test_search(growth: Growth) -> None:
     growth.check(
         lambda place: place.trace("search", "turn"), before=looked, right=lines(lambda _: 12)

@@ -25,9 +25,9 @@ def test_a_report_counts_and_what_came_is_added() -> None:
     assert forecast.tokens({}) == 3_500
 
 
-def test_a_part_that_was_cut_counts_as_new() -> None:
+def test_a_message_that_was_cut_counts_as_new() -> None:
     forecast = Forecast()
-    forecast.report({"a": 50_000}, 10_500, 10_000)
+    forecast.report({"a": 10_000}, 10_500)
     assert forecast.tokens({"a": 50_000}) == 50_500
 
 

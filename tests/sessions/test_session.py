@@ -465,3 +465,51 @@ class TestCompactions:
         assert [*dict.fromkeys(seen)] == [
             *("compaction-started", "compaction-progress", "compaction-done", "state", "closed")
         ]
+
+
+class TestWhatItCameTo:
+    def test_the_summary_knows_what_compactions_hid(self, repo: Repo) -> None:
+        session = begin(repo)
+        todo = '{"todos":[{"content":"Build","status":"completed"},{"content":"Paint","status":"pending"}]}'
+        session.add(Message("user", "Build the harbour. Never use wood."))
+        session.add(Message("assistant", [ToolCall("c1", "TodoWrite", todo)]))
+        session.add(Message("tool", [ToolResult("c1", "ok")]))
+        edit = '{"file_path":"src/a.py","old_string":"a","new_string":"b"}'
+        session.add(Message("assistant", [ToolCall("c2", "Edit", edit)]))
+        session.add(Message("tool", [ToolResult("c2", "ok")]))
+        session.add(Message("assistant", "We decided to use stone, because wood burns."))
+        talk(session, 40, words=300)
+        assert session.summary.version > 1
+        assert "src/a.py" not in str(
+            [each.parts for each in session.messages() if each.kind != "summary"]
+        )
+        state = session.summary.state
+        assert state is not None
+        assert state.request == "Build the harbour. Never use wood."
+        assert (state.done, state.pending) == (("Build",), ("Paint",))
+        assert "Never use wood." in state.constraints
+        assert [each.path for each in state.files] == ["src/a.py"]
+        assert any("stone" in each.text for each in state.decisions)
+        repo.undo(ref=session.ref)
+
+    def test_everything_is_exported(self, repo: Repo) -> None:
+        session = begin(repo, task="T-1")
+        talk(session, 6, words=300)
+        session.compact()
+        found = session.export()
+        assert (found["session"], found["task"]) == ("sessions/dev/one", "T-1")
+        hidden = [each for each in found["messages"] if each["hidden"] == "replaced"]
+        assert len(hidden) >= 6
+        assert len(found["messages"]) == 13
+        assert len(found["compactions"]) == 1
+
+    def test_reviews_are_decisions(self, repo: Repo) -> None:
+        session = begin(repo, task="T-1")
+        first = session.review(approved=False, reason="the tests fail")
+        assert session.review(approved=True) == first
+        decisions = repo.trajectories.read(first).decisions
+        assert [(each.question, each.content) for each in decisions] == [
+            *(("sessions/dev/one?", "rejected"), ("sessions/dev/one?", "approved"))
+        ]
+        with pytest.raises(errors.StateError, match="no task"):
+            repo.sessions.start("dev").review(approved=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trace_store import errors, history
+from trace_store.agents import links
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId, digest
 from trace_store.contracts.ref_names import BRANCHES
@@ -38,6 +39,7 @@ class AgentInfo:
         message_count: the messages of its context.
         token_count: their tokens.
         last_step: one line about its last message.
+        store: the folder of the repository that it is in; "" is this one.
         ahead: messages that it added since it was collapsed last; None if it never was.
     """
 
@@ -52,6 +54,7 @@ class AgentInfo:
     token_count: int
     last_step: str
     ahead: int | None
+    store: str = ""
 
 
 class AgentSession(Session):
@@ -59,9 +62,13 @@ class AgentSession(Session):
 
     While it is open in a process, a lock tells others that it runs; a killed process releases it. `release` does so, as
     does `close`.
+
+    Attributes:
+        owns_store: whether it is in a repository of its own, which `release` closes.
     """
 
     _lock: int | None = None
+    owns_store = False
 
     @property
     def parent(self) -> str:
@@ -100,8 +107,11 @@ class AgentSession(Session):
     def release(self) -> None:
         """Mark it as not running in this process any more."""
         fd, self._lock = self._lock, None
+        store = self._writer.store
         if fd is not None:
-            self._writer.store.disk.close(fd)
+            store.disk.close(fd)
+        if self.owns_store:
+            links.close(store)
 
     def close(self, reason: str = "") -> None:
         """End the agent; nothing can be added until it is reopened."""

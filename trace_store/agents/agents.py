@@ -7,10 +7,14 @@ links a soft checkpoint of the agent, so that its messages stay as long as that.
 
 from __future__ import annotations
 
+import os
 from builtins import list as List  # the method `list` hides it  # noqa: N812
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from trace_store import errors, history, merge
+from trace_store.agents import links
 from trace_store.agents.agent import (
     COLLAPSED,
     COLLAPSES,
@@ -27,7 +31,7 @@ from trace_store.agents.agent import (
     open_calls,
 )
 from trace_store.base import check
-from trace_store.base.frozen import value
+from trace_store.base.frozen import replace, value
 from trace_store.base.oid import ObjectId, is_full_id
 from trace_store.checkpoints.hard import Checkpoint
 from trace_store.checkpoints.soft import SOURCE, save_soft, soft_data, state_at
@@ -57,6 +61,8 @@ if TYPE_CHECKING:
     from trace_store.context.compiler import Compiler
 
 AGENT_TYPE = "agent"
+PARENT_STORE = f"{names.PARENT}-store"
+"""The fact with the id of the parent's repository, if that is another one."""
 FULL, SUMMARISED, NONE = "full", "summary", "none"
 CHECKPOINTS_OF = "agents/"
 """The beginning of the names of the soft checkpoints of agents."""
@@ -125,6 +131,7 @@ class Agents:
         call: str = "",
         budget: int | None = None,
         description: str = "",
+        store: str | os.PathLike[str] = "",
         model: Model | None = None,
         compaction: str = INLINE,
     ) -> AgentSession:
@@ -139,6 +146,8 @@ class Agents:
             call: the id of the parent's call that sends it out, or "".
             budget: the most tokens of its requests and their replies; None is the parent's.
             description: what it does; an instruction message.
+            store: a folder: the agent is in a repository of its own there, linked both ways, with copies of what it
+                inherits. `release` or `close` closes it.
             model: as in `sessions.start`.
             compaction: as in `sessions.start`.
 
@@ -150,6 +159,7 @@ class Agents:
         """
         check.text(name=name, purpose=purpose, call=call, description=description)
         check.count(budget=budget)
+        check.path(store=store)
         above = self._parent(parent)
         point = resolve_commit(above.store, "HEAD")
         ref = branch_ref(f"sessions/{AGENT_TYPE}/{name}")
@@ -181,7 +191,16 @@ class Agents:
         messages = [Message("user", purpose)] if purpose else []
         if inherit == SUMMARISED and (brief := self._brief(above, point)):
             messages.insert(0, Message("user", brief, kind=SUMMARY))
-        agent = AgentSession(self._writer.on(ref), model=model, compaction=compaction)
+        options: dict[str, Any] = {"model": model, "compaction": compaction}
+        if store:
+            copies = [history.lookup.message(above.store, each, "HEAD").message for each in picked]
+            if inherit == FULL:
+                copies = [each.message() for each in above.contexts.compile()]
+            facts[PARENT_STORE] = self._store.config.store_id
+            return self._elsewhere(
+                os.fspath(store), ref, facts, description, [*copies, *messages], options
+            )
+        agent = AgentSession(self._writer.on(ref), **options)
         begin(
             agent,
             facts,
@@ -196,6 +215,41 @@ class Agents:
         agent.hold()
         return agent
 
+    def _elsewhere(
+        self,
+        path: str,
+        ref: str,
+        facts: dict[str, Any],
+        description: str,
+        messages: Sequence[Message],
+        options: Mapping[str, Any],
+    ) -> AgentSession:
+        """Return a new agent in a repository of its own."""
+        other = links.opened_or_made(self._writer, path)
+        try:
+            if other.store.refs.read(ref) is not None:
+                raise errors.AlreadyExistsError(
+                    f"there is an agent {name_of_agent(ref)} in {path}",
+                    code=errors.ErrorCode.BRANCH_EXISTS,
+                    ref=ref,
+                )
+            links.link_stores(self._store, other.store)
+            agent = AgentSession(other.on(ref), **options)
+            agent.owns_store = True
+            spawned = f"{facts[PARENT_STORE]}:{facts[names.POINT]}"
+            begin(
+                agent,
+                facts,
+                description=description,
+                messages=messages,
+                links=[(SPAWNED, spawned)],
+            )
+            agent.hold()
+        except BaseException:
+            links.close(other.store)
+            raise
+        return agent
+
     def resume(
         self, name: str, *, model: Model | None = None, compaction: str = INLINE
     ) -> AgentSession:
@@ -205,23 +259,57 @@ class Agents:
             LockedError: another process has it open.
             RefNotFoundError: there is no such agent.
         """
-        agent = AgentSession(self._writer.on(self._ref(name)), model=model, compaction=compaction)
-        agent.hold()
+        options: dict[str, Any] = {"model": model, "compaction": compaction}
+        try:
+            agent = AgentSession(self._writer.on(self._ref(name)), **options)
+        except errors.RefNotFoundError:
+            link = self._link_of(name)
+            if link is None:
+                raise
+            other = links.opened_or_made(self._writer, link.path)
+            agent = AgentSession(other.on(Agents(other)._ref(name)), **options)
+            agent.owns_store = True
+        try:
+            agent.hold()
+        except errors.LockedError:
+            agent.release()
+            raise
         return agent
 
     def list(self, *, parent: str | Session = "") -> List[AgentInfo]:
         """Return the agents, sorted by name; with a parent, only those that it sent out."""
         above = self._parent(parent).ref if parent else ""
         found = [self._info(ref) for ref in self._refs()]
+        for link in links.linked_stores(self._store):
+            try:
+                with links.opened(self._writer, link) as other:
+                    found += [self._linked(each, link) for each in Agents(other)._sent_from(self)]
+            except (errors.RepositoryNotFoundError, errors.StateError, errors.FormatError):
+                continue  # `linked` says why
+        found.sort(key=lambda each: each.name)
         return [each for each in found if not above or each.parent == above]
+
+    def linked(self) -> List[tuple[links.LinkedStore, str]]:
+        """Return the linked repositories, each with the reason why it cannot be opened, or ""."""
+        found: List[tuple[links.LinkedStore, str]] = []
+        for link in links.linked_stores(self._store):
+            try:
+                with links.opened(self._writer, link):
+                    found.append((link, ""))
+            except errors.TraceError as error:
+                found.append((link, str(error)))
+        return found
 
     def get(self, name: str) -> AgentInfo:
         """Return one agent.
 
         Raises:
             RefNotFoundError: there is no such agent.
+            RepositoryNotFoundError, StateError: its repository is gone, or another one.
         """
-        return self._info(self._ref(name))
+        with self._holding(name) as (writer, ref, link):
+            info = Agents(writer)._info(ref)
+            return info if link is None else self._linked(info, link)
 
     def tree(self) -> List[tuple[int, AgentInfo]]:
         """Return all agents, each after its parent, with its depth."""
@@ -266,21 +354,25 @@ class Agents:
         """
         check.text(text=text)
         check.function(model=model)
-        ref = self._ref(name)
-        child = self._writer.on(ref)
-        info = self._info(ref)
-        if not to and not info.parent:
-            raise errors.InvalidInputError(f"{name} has no known parent: say where it goes (to)")
-        above = self._parent(to or info.parent)
-        if above.ref == ref:
-            raise errors.InvalidInputError(f"{name} cannot be collapsed into itself")
-        tip = resolve_commit(child.store, "HEAD")
-        before = self._facts_of(above).get(COLLAPSED + ref, "")
-        if before == str(tip):
-            return Collapsed(info.name, False, None, None, "", "", "")
-        since = f"{before}..HEAD" if is_full_id(before) else self._own_range(info)
-        saved = self._save(child, info, since, model)
-        said = self._conclusion(saved, info, text)
+        with self._holding(name) as (writer, ref, link):
+            there = Agents(writer)
+            info = there._info(ref)
+            if not to and not info.parent:
+                raise errors.InvalidInputError(
+                    f"{name} has no known parent: say where it goes (to)"
+                )
+            above = self._parent(to or info.parent)
+            if above.ref == ref and link is None:
+                raise errors.InvalidInputError(f"{name} cannot be collapsed into itself")
+            child = writer.on(ref)
+            tip = resolve_commit(child.store, "HEAD")
+            before = self._facts_of(above).get(COLLAPSED + ref, "")
+            if before == str(tip):
+                return Collapsed(info.name, False, None, None, "", "", "")
+            since = f"{before}..HEAD" if is_full_id(before) else there._own_range(info)
+            saved = there._save(child, info, since, model)
+            said = there._conclusion(saved, info, text)
+            target = saved.commit if link is None else f"{link.id}:{saved.commit}"
         call = info.call if self._is_open(above, info.call) else ""
         message = (
             Message("tool", [ToolResult(call, said)])
@@ -291,7 +383,7 @@ class Agents:
         draft.append(message)
         draft.configure(meta={COLLAPSED + ref: str(tip)})
         made = history.commit.write(
-            draft, message=f"agent {info.name}", links=[(COLLAPSES, saved.commit)]
+            draft, message=f"agent {info.name}", links=[(COLLAPSES, target)]
         )
         (address,) = made.addresses
         return Collapsed(info.name, True, made.oid, address, said, saved.name, call)
@@ -307,26 +399,30 @@ class Agents:
             InvalidInputError: no agent was collapsed to this message.
         """
         above = self._parent(ref)
-        address, entries = self._collapsed(above, message)
+        found = self._collapsed(above, message)
         draft = Draft(above)
-        if entries:
-            carried = [entry.to_carried() for entry in entries]
-            draft.operations.append(ops.add(carried, after=address))
+        if found.entries:
+            carried = [entry.to_carried() for entry in found.entries]
+            draft.operations.append(ops.add(carried, after=found.after))
+        elif found.copies:
+            draft.extend(found.copies, after=found.after)
         else:
-            draft.operations.append(ops.restore([address]))  # all of them are here
-        return history.commit.write(draft, message=f"expand {address.short(8)}")
+            draft.operations.append(ops.restore([found.address]))  # all of them are here
+        return history.commit.write(draft, message=f"expand {found.address.short(8)}")
 
     def expanded(self, *messages: str | Address, ref: str | Session = "") -> Compiler:
         """Return a compiler for `compile`: it shows the messages of collapsed agents in place, and writes nothing."""
         above = self._parent(ref)
-        found = dict(self._collapsed(above, each) for each in messages)
+        found = {each.after: each for each in (self._collapsed(above, m) for m in messages)}
         read = above.store.objects.read
 
         def shown(context: CompiledContext) -> Sequence[Message]:
             made: List[Message] = []
             for each in context.messages:
                 made.append(LoadedMessage.of(each))
-                made += [load_message(entry.message, read) for entry in found.get(each.address, ())]
+                if (own := found.get(each.address)) is not None:
+                    made += own.copies
+                    made += [load_message(entry.message, read) for entry in own.entries]
             return made
 
         return shown
@@ -354,6 +450,51 @@ class Agents:
         return sorted(found, key=lambda each: each.time)
 
     # Finding
+
+    @contextmanager
+    def _holding(self, name: str) -> Iterator[tuple[Writer, str, links.LinkedStore | None]]:
+        """Open the repository of an agent: its writer, the agent's branch, and the link to it, or None."""
+        try:
+            ref = self._ref(name)
+        except errors.RefNotFoundError:
+            link = self._link_of(name)
+            if link is None:
+                raise
+        else:
+            yield self._writer, ref, None
+            return
+        with links.opened(self._writer, link) as other:
+            yield other, Agents(other)._ref(name), link
+
+    def _link_of(self, name: str) -> links.LinkedStore | None:
+        """Return the link to the repository that has an agent, or None."""
+        for link in links.linked_stores(self._store):
+            with links.opened(self._writer, link) as other:
+                try:
+                    Agents(other)._ref(name)
+                except errors.RefNotFoundError:
+                    continue
+                return link
+        return None
+
+    def _sent_from(self, above: Agents) -> List[AgentInfo]:
+        """Return the agents here that another repository sent out."""
+        wanted = above._store.config.store_id
+        found = []
+        for ref in self._refs():
+            if self._facts_of(self._writer.on(ref)).get(PARENT_STORE) == wanted:
+                found.append(self._info(ref))
+        return found
+
+    def _linked(self, info: AgentInfo, link: links.LinkedStore) -> AgentInfo:
+        """Return an agent of another repository, as seen from here."""
+        ahead = None
+        if info.parent and self._store.refs.read(info.parent) is not None:
+            before = self._facts_of(self._writer.on(info.parent)).get(COLLAPSED + info.ref, "")
+            if is_full_id(before):
+                with links.opened(self._writer, link) as other:
+                    ahead = _ahead_of(other.on(info.ref), ObjectId.parse(before))
+        return replace(info, store=os.path.dirname(link.path), ahead=ahead)
 
     def _refs(self) -> Iterator[str]:
         """Yield the branches of agents, in order."""
@@ -412,7 +553,7 @@ class Agents:
             message_count=len(context),
             token_count=context.token_count,
             last_step="" if last is None else last.summary(_STEP_WIDTH),
-            ahead=self._ahead(writer, ref, parent, context),
+            ahead=self._ahead(writer, ref, parent),
         )
 
     def _state(self, writer: Writer, ref: str, facts: dict[str, str]) -> str:
@@ -424,14 +565,11 @@ class Agents:
             return INTERRUPTED if began else WAITING
         return WAITING if open_calls(session) else RUNNING
 
-    def _ahead(self, writer: Writer, ref: str, parent: str, context: CompiledContext) -> int | None:
+    def _ahead(self, writer: Writer, ref: str, parent: str) -> int | None:
         if not parent or self._store.refs.read(parent) is None:
             return None
         before = self._facts_of(self._writer.on(parent)).get(COLLAPSED + ref, "")
-        if not is_full_id(before):
-            return None
-        then = set(writer.contexts.fold(ObjectId.parse(before)).addresses())
-        return sum(each.address not in then for each in context.messages)
+        return _ahead_of(writer, ObjectId.parse(before)) if is_full_id(before) else None
 
     # Inheriting and collapsing
 
@@ -474,22 +612,47 @@ class Agents:
     def _is_open(self, above: Writer, call: str) -> bool:
         return bool(call) and any(each.id == call for each in open_calls(Session(above)))
 
-    def _collapsed(self, above: Writer, message: str | Address) -> tuple[Address, List[Entry]]:
-        """Return a message that an agent was collapsed to, and what the parent does not have of the agent."""
+    def _collapsed(self, above: Writer, message: str | Address) -> _Own:
+        """Return what an agent that was collapsed to a message has, and the parent has not."""
         store = above.store
         address = resolve_address(store, name_of(message, "message"))
         state = above.contexts.fold(resolve_commit(store, "HEAD"))
         commit = above.contexts.read_commit(state.entry(address).home[0])
         saved = next((each for relation, each in commit.links if relation == COLLAPSES), None)
-        source = None
+        after = state.in_order(state.unit(address))[-1]
         if isinstance(saved, ObjectId):
-            links = above.contexts.read_commit(saved).links
-            source = next((each for relation, each in links if relation == SOURCE), None)
-        if not isinstance(source, ObjectId):
+            own = [e for e in _entries(above, saved) if e.address not in state]
+            return _Own(address, after, own, [])
+        id_, _, name = (saved or "").partition(":")
+        link = next((each for each in links.linked_stores(self._store) if each.id == id_), None)
+        if link is None or not is_full_id(name):
             raise errors.InvalidInputError(f"no agent was collapsed to message {address}")
-        own = [
-            entry
-            for entry in above.contexts.fold(source).visible()
-            if entry.address not in state and entry.message["role"] not in INSTRUCTIONS
-        ]
-        return state.in_order(state.unit(address))[-1], own
+        with links.opened(self._writer, link) as other:
+            read = other.store.objects.read
+            copies = [load_message(e.message, read) for e in _entries(other, ObjectId.parse(name))]
+        return _Own(address, after, [], copies)
+
+
+class _Own(NamedTuple):
+    """What an agent has and its parent has not: entries to carry, or copies from another repository."""
+
+    address: Address
+    after: Address
+    entries: List[Entry]
+    copies: List[Message]
+
+
+def _ahead_of(writer: Writer, before: ObjectId) -> int:
+    """Return how many messages of a branch a commit of it did not have."""
+    then = set(writer.contexts.fold(before).addresses())
+    return sum(each.address not in then for each in writer.contexts.compile().messages)
+
+
+def _entries(writer: Writer, saved: ObjectId) -> List[Entry]:
+    """Return the messages of an agent, given the commit of its soft checkpoint."""
+    linked = writer.contexts.read_commit(saved).links
+    source = next((each for relation, each in linked if relation == SOURCE), None)
+    if not isinstance(source, ObjectId):
+        return []
+    shown = writer.contexts.fold(source).visible()
+    return [entry for entry in shown if entry.message["role"] not in INSTRUCTIONS]

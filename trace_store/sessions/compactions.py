@@ -18,7 +18,7 @@ from trace_store.compression.selection import COMPRESSION
 from trace_store.compression.working import REASON as TRIM
 from trace_store.llm.contract import Model, Prompt
 from trace_store.objects import operations as ops
-from trace_store.sessions.facts import SECONDS, WHY
+from trace_store.sessions.facts import COUNT, SECONDS, WHY, WORK
 from trace_store.writer import Writer
 
 TYPE_CHECKING = False
@@ -76,12 +76,15 @@ class Compactor:
         done: what was done since `take` was called last, a sentence each.
     """
 
-    def __init__(self, writer: Writer, model: Model | None, emit: Emit) -> None:
+    def __init__(
+        self, writer: Writer, model: Model | None, emit: Emit, work: Callable[[], str]
+    ) -> None:
         self.model = model
         self.done: list[str] = []
         self._writer = writer
         self._compression = Compression(writer)
         self._emit = emit
+        self._work = work
         self._failures = 0
         self._resting_until = 0
         self._thread: threading.Thread | None = None
@@ -144,6 +147,7 @@ class Compactor:
         model, clock = self._usable_model(), self._writer.store.clock
         began = clock.now()
         self._tell("compaction-started", why=why)
+        work = self._work()
         for _ in range(_ATTEMPTS):
             try:
                 made = self._compression.compress(
@@ -153,7 +157,12 @@ class Compactor:
                     force=why != BACKGROUND,
                     progress=self._progress,
                     message=f"compaction: {why}",
-                    meta={WHY: why, SECONDS: f"{(clock.now() - began) / 1000:.1f}"},
+                    meta={
+                        WHY: why,
+                        SECONDS: f"{(clock.now() - began) / 1000:.1f}",
+                        COUNT: self.count() + 1,
+                        WORK: work,
+                    },
                 )
             except errors.ModelCancelledError:
                 self._tell("compaction-cancelled")
@@ -182,6 +191,14 @@ class Compactor:
                 return made.changed
         self._tell("compaction-failed", why=self.done[-1] if self.done else "")
         return False
+
+    def count(self) -> int:
+        """Return how many compactions led to the context."""
+        writer = self._writer
+        head = writer.store.refs.head()
+        facts = history.facts.newest_facts(writer.contexts, writer.ref, head.oid)
+        known = facts.get(COUNT, "0")
+        return int(known) if known.isdecimal() else 0
 
     def trim(self, to: int) -> bool:
         """Shorten what a model was shown, as far as possible; return whether something was written."""

@@ -10,7 +10,7 @@ PREFIX = "session."
 TYPE, FEATURE, TASK, STATE = (f"{PREFIX}{each}" for each in ("type", "feature", "task", "state"))
 LIMIT, TARGET, REPLY = (f"{PREFIX}{each}" for each in ("limit", "target", "reply"))
 CLOSED, ITERATION, CHECKS = f"{PREFIX}closed", f"{PREFIX}iteration", f"{PREFIX}checks"
-WHY, SECONDS = "compaction.why", "compaction.seconds"
+WHY, SECONDS, COUNT, WORK = (f"compaction.{each}" for each in ("why", "seconds", "count", "work"))
 PARENT, POINT, CALL = (f"{PREFIX}{each}" for each in ("parent", "point", "call"))
 DEFAULT_LIMIT, DEFAULT_TARGET, DEFAULT_REPLY = 100_000, 0.6, 8_000
 

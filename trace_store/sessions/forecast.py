@@ -40,7 +40,6 @@ class Forecast:
     def __init__(self) -> None:
         self._steps: deque[tuple[int, int]] = deque(maxlen=STEPS)
         self._sizes: Sizes = {}
-        self._missing = 0
         self._reported = 0
 
     @property
@@ -60,20 +59,17 @@ class Forecast:
             if low < reported / came < high:
                 self._steps.append((came, reported))
 
-    def report(self, sizes: Sizes, reported: int, estimated: int | None = None) -> None:
+    def report(self, sizes: Sizes, reported: int) -> None:
         """Take what a provider reported for a request.
 
         Args:
             sizes: what the request held.
             reported: its input tokens.
-            estimated: the sum of the sizes as the request had them, if they are not known any more: parts of it may
-                have been cut.
         """
         came, went = self._change(sizes)
-        if self._reported and not went and estimated is None:
+        if self._reported and not went:
             self.learn(came, reported - self._reported)
         self._sizes, self._reported = dict(sizes), reported
-        self._missing = 0 if estimated is None else max(0, sum(sizes.values()) - estimated)
 
     @property
     def factor(self) -> float:
@@ -88,7 +84,7 @@ class Forecast:
             return _UNREPORTED
         ratios, spread = self._ratios()
         # A request has at least its messages' tokens.
-        total = max(1, sum(self._sizes.values()) - self._missing)
+        total = max(1, sum(self._sizes.values()))
         factors = [
             _FACTORS[1],
             *(each / (1 - spread) for each in (*ratios, self._reported / total)),
@@ -127,4 +123,4 @@ class Forecast:
         then = self._sizes
         came = sum(size for key, size in sizes.items() if then.get(key) != size)
         went = sum(size for key, size in then.items() if sizes.get(key) != size)
-        return came + self._missing, went
+        return came, went

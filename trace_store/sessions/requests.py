@@ -160,6 +160,20 @@ class RequestShape:
         """The sum of the sizes."""
         return sum(self.sizes.values())
 
+    def sizes_of_sent(self, estimated: int) -> dict[str, int]:
+        """Return the sizes of a request that was sent with this context, of so many tokens.
+
+        It may have been cut: then it is not known which of the unread messages had which size, and they count as one.
+        """
+        if estimated >= self.estimated:
+            return self.sizes
+        large = [
+            at for at in range(self.unread, len(self._keys)) if self._totals[at] > SMALLEST_CUT
+        ]
+        sizes = dict(self.sizes)
+        gone = sum(sizes.pop(self._keys[at]) for at in large)
+        return {**sizes, "cut": max(0, estimated - (self.estimated - gone))}
+
     @property
     def unread_size(self) -> int:
         """The estimated tokens of what no model was shown yet."""

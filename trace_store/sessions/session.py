@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from trace_store import errors, history
+from trace_store import errors, history, records
 from trace_store.base import check
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId, digest
@@ -25,10 +25,11 @@ from trace_store.contracts.ref_names import BRANCHES
 from trace_store.history.draft import CommitResult, Draft
 from trace_store.llm.contract import Model
 from trace_store.objects import operations as ops
-from trace_store.objects.message import Message
+from trace_store.objects.message import Message, load_message
 from trace_store.providers.documents import Given
 from trace_store.providers.rendering import NO_MESSAGES
 from trace_store.sessions import facts as names
+from trace_store.sessions import work
 from trace_store.sessions.compactions import (
     ASKED,
     AT_LIMIT,
@@ -53,6 +54,8 @@ from trace_store.sessions.requests import (
     part_of,
     request_from,
 )
+from trace_store.trajectories.events import Task
+from trace_store.trajectories.trajectories import Trajectories
 from trace_store.writer import Writer
 
 EVENT = "session"
@@ -111,6 +114,21 @@ class Iteration:
         return "\n".join(lines)
 
 
+class _Report(NamedTuple):
+    """What a provider reported for a request.
+
+    Attributes:
+        about: the commit whose context was sent.
+        estimated, reported: the input tokens as Trace estimated them, and as the provider counted.
+        only_added: whether messages were only added between it and the next report.
+    """
+
+    about: ObjectId
+    estimated: int
+    reported: int
+    only_added: bool
+
+
 class Session:
     """A session of an open repository; `repo.sessions.start` and `open` return one.
 
@@ -133,7 +151,7 @@ class Session:
         self.ref = writer.ref
         self.compaction = compaction
         self._writer = writer
-        self._compactor = Compactor(writer, model, self._emit)
+        self._compactor = Compactor(writer, model, self._emit, self._packed_work)
         self._forecast = Forecast()
         self._known_tip: ObjectId | None = None
 
@@ -434,12 +452,69 @@ class Session:
 
     @property
     def summary(self) -> SessionSummary:
-        """The state of the work, and the summaries that stand for earlier messages."""
-        context = self._compile()
-        texts = [each.text for each in context if each.kind == SUMMARY]
-        has_messages = any(part_of(each) not in (DESCRIPTION, CONTEXT) for each in context)
-        state = state_at(self._writer, self.ref) if has_messages else None
-        return SessionSummary(state, "\n\n".join(texts), len(self.history()))
+        """The state of the work, also of messages that compactions hid, and the summaries that stand for them."""
+        texts = [each.text for each in self._compile() if each.kind == SUMMARY]
+        return SessionSummary(self._work(), "\n\n".join(texts), self._compactor.count())
+
+    def review(self, *, approved: bool, reason: str = "") -> str:
+        """Record an approval or a rejection as a decision in the trajectory of the session's task.
+
+        Args:
+            approved: whether it was approved.
+            reason: why.
+
+        Returns:
+            The id of the trajectory: the newest active one of the task, or a new one.
+
+        Raises:
+            StateError: the session is about no task.
+        """
+        check.flag(approved=approved)
+        check.text(reason=reason)
+        task, trajectories = self.facts.task, Trajectories(self._writer)
+        if not task:
+            raise errors.StateError(f"{self.name} is about no task")
+        active = trajectories.list(task=task, status="active", limit=1)
+        known = active[0] if active else trajectories.start(task, task=Task(task, id=task))
+        chosen = "approved" if approved else "rejected"
+        trajectories.decide(f"{self.name}?", chosen, reasoning=reason, trajectory=known.id)
+        self._emit("reviewed", approved=approved)
+        return known.id
+
+    def export(self) -> dict[str, Any]:
+        """Return all that was ever in the session as JSON values: messages as first written, with what became of them.
+
+        `trace sessions export` prints the same.
+        """
+        store, head = self._writer.store, self._writer.store.refs.head()
+        messages = []
+        if head.oid is not None:
+            for entry in self._writer.contexts.fold(head.oid).entries:
+                first = load_message(entry.message, store.objects.read)
+                message = records.plain(first)
+                messages.append(
+                    {"address": entry.address.hex, **message, "hidden": entry.hidden or None}
+                )
+        return {
+            "session": self.name,
+            **records.record(self.facts),
+            "messages": messages,
+            "compactions": [records.record(each) for each in self.history()],
+        }
+
+    def _work(self) -> WorkState | None:
+        """Return the state of the work; None without messages."""
+        head = self._writer.store.refs.head()
+        facts = history.facts.newest_facts(self._writer.contexts, self.ref, head.oid)
+        before = work.unpack(facts.get(names.WORK, ""))
+        if all(part_of(each) in (DESCRIPTION, CONTEXT) for each in self._compile()):
+            return before
+        now = state_at(self._writer, self.ref)
+        return now if before is None else work.joined(before, now)
+
+    def _packed_work(self) -> str:
+        state = self._work()
+        return "" if state is None else work.pack(state)
 
     # How it fits
 
@@ -519,23 +594,36 @@ class Session:
         tip, forecast = store.refs.head().oid, self._forecast
         if tip is None or tip == self._known_tip:
             return forecast
-        found: list[tuple[ObjectId, int, int]] = []
-        for entry in islice(history.log.log(store, "HEAD"), _FAR):
-            if entry.oid == self._known_tip or len(found) > STEPS:
-                break
-            for each in history.lookup.reports_of(entry):
-                estimated, reported = each.fields.get("estimated"), each.fields.get("input_total")
-                if isinstance(estimated, int) and isinstance(reported, int) and each.about:
-                    found.append((each.about, estimated, reported))
+        found = list(islice(self._reports(tip), STEPS + 1))
         if not forecast.has_report:
-            for (_, then, had), (_, estimated, reported) in pairwise(reversed(found)):
-                forecast.learn(estimated - then, reported - had)
+            for newer, older in pairwise(found):
+                if older.only_added:
+                    came = newer.estimated - older.estimated
+                    forecast.learn(came, newer.reported - older.reported)
         if found:
-            about, estimated, reported = found[0]
-            context = self._writer.contexts.compile(about)
-            forecast.report(RequestShape(context).sizes, reported, estimated)
+            context = self._writer.contexts.compile(found[0].about)
+            sizes = RequestShape(context).sizes_of_sent(found[0].estimated)
+            forecast.report(sizes, found[0].reported)
         self._known_tip = tip
         return forecast
+
+    def _reports(self, tip: ObjectId) -> Iterator[_Report]:
+        """Yield the reports since the last known tip, newest first."""
+        at: ObjectId | None = tip
+        only_added = True
+        for _ in range(_FAR):
+            if at is None or at == self._known_tip:
+                return
+            commit = self._writer.contexts.read_commit(at)
+            for operation in commit.operations:
+                if operation.name == ops.USAGE:
+                    about = operation.fields.get("about", next(iter(commit.parents), None))
+                    estimated, reported = map(operation.fields.get, ("estimated", "input_total"))
+                    if isinstance(estimated, int) and isinstance(reported, int) and about:
+                        yield _Report(ObjectId(about), estimated, reported, only_added)
+                        only_added = True
+            only_added = only_added and ops.only_appends(commit)
+            at = commit.parents[0] if commit.parents else None
 
     # Writing
 
@@ -571,7 +659,7 @@ def begin(
     context: str = "",
     tools: Sequence[Mapping[str, Any]] = (),
     messages: Sequence[Message] = (),
-    links: Sequence[tuple[str, ObjectId]] = (),
+    links: Sequence[tuple[str, ObjectId | str]] = (),
     onto: ObjectId | None = None,
 ) -> None:
     """Write the first commit of a session.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.porcelain.advice import asked_model
 from trace_cli.porcelain.common import JSON, NOTHING, QUIET, SECRETS, finish, opened
@@ -91,6 +93,7 @@ def _row(info: AgentInfo, name: str) -> tuple[str, ...]:
         default=SUMMARISED,
     ),
     Option("--call", "call", "The call of the parent that sends it out", "ID", default=""),
+    Option("--store", "store", "Put it into a repository of its own in DIR", "DIR", default=""),
     Option(
         "--budget",
         "budget",
@@ -111,6 +114,7 @@ def spawn(
     parent: str,
     inherit: str,
     call: str,
+    store: str,
     budget: int | None,
     secrets: str,
 ) -> Results:
@@ -120,8 +124,9 @@ def spawn(
     """
     given = inherit if inherit in (FULL, SUMMARISED, NONE) else inherit.split(",")
     with opened(invocation, secrets=secrets) as repo:
+        place = os.path.join(invocation.folder, store) if store else ""
         agent = repo.agents.spawn(
-            name, purpose, parent=parent, inherit=given, call=call, budget=budget
+            name, purpose, parent=parent, inherit=given, call=call, store=place, budget=budget
         )
         agent.release()
         finish(invocation, repo)
@@ -204,6 +209,7 @@ def show(invocation: Invocation, *, name: str) -> Results:
                 "context",
                 f"{counted(found.message_count, 'message')}, {number(found.token_count)} tokens",
             ),
+            ("store", found.store),
             ("last step", found.last_step),
             ("ahead", counted(found.ahead, "message") if found.ahead else ""),
         )

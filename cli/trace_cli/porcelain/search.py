@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Generator, Mapping
+from typing import Any, NamedTuple
 
 import trace_store
 from trace_cli.arguments import ANY, Argument, Option, takes
@@ -13,6 +15,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import ROLE_STYLES, highlight_hit, moment, paint
 from trace_cli.runtime import Invocation
+from trace_store import Repo
 from trace_store.base.ident import format_time, parse_moment
 
 TYPE_CHECKING = False
@@ -36,6 +39,7 @@ NAME_COLUMNS = 30
     Option("--until", "until", "Only until this time", "WHEN", default=""),
     Option("--rank", "rank", "Sort by rank instead of time"),
     Option("--regex", "regex", "Treat the words as a regular expression (reads every message)"),
+    Option("--linked", "linked", "Also in linked repositories of agents"),
     Option("-n --limit", "limit", "Stop after this many", "N", number=True, least=1, default=20),
     JSON,
 )
@@ -54,6 +58,7 @@ def run(
     until: str,
     rank: bool,
     regex: bool,
+    linked: bool,
     limit: int,
 ) -> Results:
     r"""Search the messages of all branches, newest first.
@@ -69,38 +74,73 @@ def run(
         trace search --tool Edit --path src/app.py
         trace search --regex "def test_\w+_purge"
     """
+    filters: dict[str, Any] = {
+        "session": session,
+        "agent": agent,
+        "role": role,
+        "kind": kind,
+        "tool": tool,
+        "path": path,
+        "label": label,
+    }
     with opened(invocation) as repo:
         now = repo.store.clock.now()
-        moments = {name: _moment(text, now) for name, text in (("since", since), ("until", until))}
-        with Progress(invocation) as progress:
-            found = repo.search(
-                " ".join(words),
-                limit=limit + 1,
-                ranked=rank,
-                regex=regex,
-                phrases=[each for each in words if _is_phrase(each)],
-                progress=lambda done, whole: progress.tell("indexing", done, whole),
-                session=session,
-                agent=agent,
-                role=role,
-                kind=kind,
-                tool=tool,
-                path=path,
-                label=label,
-                **moments,
-            )
-        more, found = len(found) > limit, found[:limit]
-        if not invocation.as_json:
-            invocation.page()
-        titles = repo.sessions.titles(*{hit.ref for hit in found})
-        yield (
-            (trace_store.record(hit, title=titles[hit.ref]) for hit in found),
-            (_line(invocation, hit, titles) for hit in found),
-        )
-        if not found:
+        for name, text in (("since", since), ("until", until)):
+            if (found := _moment(text, now)) is not None:
+                filters[name] = found
+        query = _Query(words, filters, rank, regex, limit)
+        count = yield from _hits(invocation, repo, query, "")
+        for link, why in repo.agents.linked() if linked else ():
+            if why:
+                invocation.note(why)
+                continue
+            with trace_store.Repo.open(
+                directory=link.path, environment=invocation.environment
+            ) as other:
+                place = os.path.dirname(link.path)
+                count += yield from _hits(invocation, other, query, place)
+        if not count:
             invocation.note("nothing was found" + _advice(words, regex=regex))
-        elif more:
-            invocation.note(f"more than {limit} hits; -n shows more")
+
+
+class _Query(NamedTuple):
+    """What is searched for, and how."""
+
+    words: list[str]
+    filters: dict[str, Any]
+    ranked: bool
+    regex: bool
+    limit: int
+
+
+def _hits(
+    invocation: Invocation, repo: Repo, query: _Query, place: str
+) -> Generator[tuple[Any, Any], None, int]:
+    """Yield the hits in a repository, `place` if it is another one; return their number."""
+    with Progress(invocation) as progress:
+        found = repo.search(
+            " ".join(query.words),
+            limit=query.limit + 1,
+            ranked=query.ranked,
+            regex=query.regex,
+            phrases=[each for each in query.words if _is_phrase(each)],
+            progress=lambda done, whole: progress.tell("indexing", done, whole),
+            **query.filters,
+        )
+    more, found = len(found) > query.limit, found[: query.limit]
+    if not invocation.as_json:
+        invocation.page()
+    titles = repo.sessions.titles(*{hit.ref for hit in found})
+    beside = {"store": place} if place else {}
+    if place and found:
+        invocation.note(f"in {place}:")
+    yield (
+        (trace_store.record(hit, title=titles[hit.ref], **beside) for hit in found),
+        (_line(invocation, hit, titles) for hit in found),
+    )
+    if more:
+        invocation.note(f"more than {query.limit} hits; -n shows more")
+    return len(found)
 
 
 def _is_phrase(word: str) -> bool:

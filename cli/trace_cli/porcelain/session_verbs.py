@@ -320,6 +320,34 @@ def summary(invocation: Invocation, *, name: str) -> Results:
         yield found, (one_line(line, 2_000) for text in shown for line in text.split("\n"))
 
 
+@takes(WHICH)
+def export(invocation: Invocation, *, name: str) -> None:
+    """Print all that was ever in a session as JSON: hidden messages too, as they were first written."""
+    with opened(invocation) as repo:
+        found = repo.sessions.open(name).export()
+    invocation.line(json.dumps(found, ensure_ascii=False, indent=2))
+
+
+@takes(
+    WHICH,
+    Option("--reject", "reject", "Reject it"),
+    Option("-m --message", "reason", "Why", "REASON", default=""),
+    JSON,
+    QUIET,
+)
+def review(invocation: Invocation, *, name: str, reject: bool, reason: str) -> Results:
+    """Approve or reject a session: a decision in the trajectory of its task."""
+    with opened(invocation) as repo:
+        session = repo.sessions.open(name)
+        trajectory = session.review(approved=not reject, reason=reason)
+        finish(invocation, repo)
+        word = "rejected" if reject else "approved"
+        yield (
+            {"session": session.name, "approved": not reject, "trajectory": trajectory},
+            (f"{word} {safe(session.name)} in {safe(trajectory)}"),
+        )
+
+
 @takes(WHICH, JSON)
 def compactions(invocation: Invocation, *, name: str) -> Results:
     """List the compactions of a session, newest first."""

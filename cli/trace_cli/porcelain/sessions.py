@@ -241,7 +241,7 @@ def delete(invocation: Invocation, *, name: str) -> None:
 
 _VERBS = (
     *("start", "add", "request", "preview", "compact", "clear", "close", "reopen", "summary"),
-    *("compactions", "watch"),
+    *("compactions", "watch", "export", "review"),
 )
 GROUP = Group(
     HELP,

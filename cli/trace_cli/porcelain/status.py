@@ -7,7 +7,7 @@ from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.common import JSON, opened, tell_unknown_model, waiting
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted, date, number, paint, share, size, token_summary
-from trace_store.contracts.ref_names import BRANCHES
+from trace_store.contracts.ref_names import BRANCHES, SESSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from trace_store.history.status import Status
     from trace_store.merge.stopped import Stopped
     from trace_store.repo.repository import Repo
+
+
+FULL_SHARE = 85
+"""From this percentage of its limit on a session is shown in yellow."""
 
 
 @takes(Option("--model", "model", "The model for token counts", "MODEL", default=""), JSON)
@@ -46,6 +50,8 @@ def _lines(
     if fork is not None:
         of = f" of {safe(fork.parent.removeprefix('refs/heads/'))}" if fork.parent else ""
         yield f"fork{of} at {paint(invocation, fork.point.short(), 'yellow')}"
+    if found.ref and found.ref.startswith(SESSIONS):
+        yield from _session_lines(invocation, repo, found.ref)
     if found.staged is not None:
         yield f"staged: {_staged_line(found)}"
     if found.is_bisecting:
@@ -58,6 +64,20 @@ def _lines(
             " --abort cancels"
         )
     yield from _branch_lines(found)
+
+
+def _session_lines(invocation: Invocation, repo: Repo, ref: str) -> Iterator[str]:
+    """Yield how full a session that was started here is, and what its compactions saved."""
+    session = repo.sessions.open(ref)
+    if not session.facts.type:
+        return
+    preview, past = session.preview(), session.history()
+    said = f"session: {number(preview.total)} of {counted(preview.limit, 'token')}"
+    if past:
+        saved = sum(each.saved for each in past)
+        said += f"; {counted(len(past), 'compaction')} saved {number(saved)}"
+    full = 100 * (preview.total + preview.reply) >= FULL_SHARE * preview.limit
+    yield paint(invocation, said, "yellow") if full else said
 
 
 def _branch_lines(found: Status) -> Iterator[str]:
