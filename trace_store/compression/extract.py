@@ -17,6 +17,8 @@ REQUESTS_SHARE = 0.25
 """Maximum share of a summary for the user's requests."""
 LONGEST = 400
 """A longer sentence is cut, so that one cannot fill a summary."""
+FACTS = 1
+"""Sentences up to this rank say what was asked for, ruled out or decided."""
 _SMALLEST_REQUEST = 24
 """A request that has to be cut to fewer tokens is left to the choice of sentences."""
 _NAMED = re.compile(r"`[^`\n]{1,80}`|\b\w+\.\w{1,5}\b|/\w+|\b\d[\d.,:]*\b|\b[a-z]+_[a-z_]+\b")
@@ -89,8 +91,8 @@ class _Extraction:
                 if not wording.is_narration(sentence) or message.role == "user":
                     rank = self._rank(message, sentence, is_first=not place)
                     ranked.append((rank, at, place, sentence))
-        for _, at, place, sentence in sorted(ranked):
-            self._add(at, place, sentence)
+        for (tier, _), at, place, sentence in sorted(ranked):
+            self._add(at, place, sentence, is_progress=tier > FACTS)
         lines = [(at, line) for at, _, line in sorted(self._chosen)]
         bare = {line for each in self._passage.messages for line in self._kept_lines(each)}
         said = [line for _, line in lines if line not in bare]
@@ -145,9 +147,11 @@ class _Extraction:
                 return line, size
         return "", 0
 
-    def _add(self, at: int, place: int, sentence: str) -> None:
+    def _add(self, at: int, place: int, sentence: str, *, is_progress: bool) -> None:
         message = self._passage.messages[at]
-        form = _VARYING.sub("#", sentence.casefold())
+        form = sentence.casefold()
+        if is_progress and message.role != "user":
+            form = _VARYING.sub("#", form)  # "12 of 40 tests pass" is said once
         line = f"{message.role}: {sentence}"
         if form in self._seen:
             return

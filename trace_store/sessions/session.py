@@ -581,11 +581,8 @@ class Session:
 
     def _target(self, shape: RequestShape, facts: SessionFacts) -> int:
         """Return the target of a compression, in tokens of `token_count`, that brings a request to the goal."""
-        forecast, context = self._learned(), shape.context
-        likely = forecast.tokens(shape.sizes) - facts.goal
-        most = forecast.bound(shape.sizes) - facts.room
-        smallest = forecast.smallest if forecast.has_report else forecast.largest
-        gone = int(max(likely / forecast.factor, most / smallest))
+        context = shape.context
+        gone = shape.estimated - self._learned().room_for(shape.sizes, facts.goal, facts.room)
         return max(1, context.token_count - max(0, as_counted(context, gone)))
 
     def _learned(self) -> Forecast:
