@@ -64,16 +64,16 @@ def errors_of(path: Path) -> Iterator[Error]:
                 told, most = forecast.tokens(shape.sizes), forecast.bound(shape.sizes)
                 real, grew = usage.input_total, usage.input_total - last
                 share = abs(told - real) / grew if grew >= SMALLEST_GROWTH else None
-                yield Error(
-                    turn.message.model or "", abs(told - real) / real, share, real > most
-                )
+                yield Error(turn.message.model or "", abs(told - real) / real, share, real > most)
             forecast.report(shape.sizes, usage.input_total)
             last = usage.input_total
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.forecast_errors", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.forecast_errors", description=__doc__
+    )
     parser.add_argument("transcripts", nargs="+", type=Path)
     found: dict[str, list[Error]] = {}
     for path in parser.parse_args(arguments).transcripts:

@@ -80,6 +80,7 @@ HINTS: dict[str, str] = {
     ErrorCode.REF_NOT_FOUND: "`trace branch` lists branches, `trace for-each-ref` all refs",
     ErrorCode.REVISION_NOT_FOUND: "`trace branch` and `trace tag` list names, `trace log` commits",
     ErrorCode.SESSION_NOT_FOUND: "`trace sessions` lists sessions",
+    ErrorCode.REQUEST_TOO_LARGE: "`trace sessions preview` shows the parts; start a session with a larger --limit",
     ErrorCode.SESSION_CLOSED: "`trace sessions reopen` opens it again",
     ErrorCode.REFLOG_TOO_SHORT: "`trace reflog {name}` lists its entries",
     ErrorCode.NO_UPSTREAM: "`trace branch -u UPSTREAM` sets one; or name a revision",

@@ -40,6 +40,14 @@ def lead(repo: Repo) -> Session:
     return session
 
 
+def test_it_answers_a_call_that_its_parent_made(repo: Repo, lead: Session) -> None:
+    with pytest.raises(errors.InvalidInputError, match="no call 'other' without a result"):
+        repo.agents.spawn("scout", "Look.", parent=lead, call="other")
+    lead.add(Message("tool", [ToolResult("call-1", "Done.")]))
+    with pytest.raises(errors.InvalidInputError, match="no call 'call-1' without a result"):
+        repo.agents.spawn("scout", "Look.", parent=lead, call="call-1")
+
+
 def work(agent: AgentSession, said: str = "The bug is in src/login.py.") -> None:
     request = agent.request()
     edit = ToolCall("e1", "Edit", '{"file_path":"src/login.py","old_string":"a","new_string":"b"}')

@@ -89,8 +89,9 @@ def test_at_stands_for_one_revision(ok: Run, repository: Trace) -> None:
     assert "second" not in ok("compile", "--at", "HEAD~1").text
     assert "second" not in ok("compile", "HEAD", "--at", "HEAD~1").text
     assert "elsewhere" in ok("compile", "side", "--at", "now").text
-    refused(repository("compile", "side", "--at", "HEAD~1"), 2, "side", "HEAD~1")
     refused(repository("compile", "side", "--at", "nowhere"), 4, "nowhere")
+    assert "refs/heads/main" in ok("whohas", "second", "--at", "now").text
+    refused(repository("whohas", "second", "--at", "HEAD~1"), 4, "second")
 
 
 def test_groups_take_the_options_of_what_they_show(ok: Run, repository: Trace) -> None:

@@ -41,6 +41,16 @@ def test_decisions_come_before_routine() -> None:
     assert "Now do step 8, please" in text, "the last request"
 
 
+def test_constraints_that_differ_in_a_number_are_all_kept() -> None:
+    messages = [asked("Tidy up. " + "Very much so, in all the places that you can find. " * 20)]
+    for table in range(5):
+        messages.append(SourceMessage("user", f"You must never drop table t_{table}. Thanks."))
+        messages.append(SourceMessage("assistant", f"I now looked at {table} of 5 tables."))
+    text = summary(messages, 90)
+    assert all(f"drop table t_{table}." in text for table in range(5))
+    assert text.count("of 5 tables") == 1
+
+
 def test_announcements_and_what_programs_insert_are_left_out() -> None:
     text = summary(
         [

@@ -25,6 +25,15 @@ def test_a_report_counts_and_what_came_is_added() -> None:
     assert forecast.tokens({}) == 3_500
 
 
+def test_what_goes_is_not_uncertain() -> None:
+    forecast, sizes = Forecast(), {"": 100, "a": 3_000}
+    forecast.report(sizes, 5_000)
+    for large in (5_000, 20_000, 100_000):
+        stays = forecast.room_for({**sizes, "b": large}, 7_000, 11_000)
+        assert 2_500 < stays < 6_000
+        assert forecast.bound({"": 100, "b": stays - 100}) <= 11_000
+
+
 def test_a_message_that_was_cut_counts_as_new() -> None:
     forecast = Forecast()
     forecast.report({"a": 10_000}, 10_500)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.sessions.support.provider import Provider
-from trace_store import Message, Repo, ToolCall, ToolResult, errors
+from trace_store import Message, Repo, Text, ToolCall, ToolResult, errors
 from trace_store.llm.contract import Completion, Prompt
 from trace_store.sessions.session import Session, tokens_in_refusal
 
@@ -235,6 +235,56 @@ class TestRequests:
         request = session.request("More.")
         session.refused(ValueError("context length exceeded"), request)
         assert session.preview().total > request.bound
+
+    @pytest.mark.parametrize("wrong", [None, "a request", 3])
+    def test_what_was_refused_is_a_request(self, repo: Repo, wrong: Any) -> None:
+        session = begin(repo)
+        with pytest.raises(errors.InvalidInputError, match="refused request"):
+            session.refused("too long", wrong)
+
+    @pytest.mark.parametrize("reported", [0, 10**12])
+    def test_nothing_is_learned_from_nonsense(
+        self, repo: Repo, tmp_path: Path, reported: int
+    ) -> None:
+        session = begin(repo)
+        talk(session, 3)
+        request = session.request("More.")
+        usage = {"input_tokens": reported, "output_tokens": 1}
+        session.add(Message("assistant", "Yes."), usage=usage, request=request)
+        assert session.request("Go on.").tokens < 10_000
+        with Repo.open(tmp_path) as other:
+            assert other.sessions.open("one").request().tokens < 10_000
+
+    def test_an_empty_prompt_is_refused(self, repo: Repo) -> None:
+        session = begin(repo)
+        with pytest.raises(errors.InvalidMessageError, match="prompt is empty"):
+            session.add(Message("user", ""))
+
+    def test_a_small_limit_keeps_less_for_the_reply(self, repo: Repo) -> None:
+        assert begin(repo, limit=5_000, reply=None).facts.reply == 1_250
+        assert begin(repo, name="two", limit=80_000, reply=None).facts.reply == 8_000
+
+    @pytest.mark.parametrize("lines", [1_200, 3_000, 6_000])
+    def test_a_large_result_leaves_what_was_said(self, repo: Repo, lines: int) -> None:
+        session, provider = begin(repo, limit=12_000, reply=1_000), Provider(1.35, prompt=2_000)
+
+        def ask(*parts: Any) -> None:
+            request = session.request()
+            usage = provider.usage(request)
+            session.add(Message("assistant", list(parts)), usage=usage, request=request)
+
+        for turn in range(1, 10):
+            session.add(
+                Message("user", f"Add endpoint {turn}. You must never drop table t_{turn}.")
+            )
+            ask(ToolCall(f"c{turn}", "read", f'{{"path":"src/e{turn}.py"}}'))
+            said = "line of source code\n" * (lines if turn == 9 else 40)
+            session.add(Message("tool", [ToolResult(f"c{turn}", said)]))
+            ask(Text(f"Endpoint {turn} is done."))
+        shown = str(session.request("Which tables stay?").body)
+        assert session.history()
+        assert all(f"drop table t_{turn}." in shown for turn in range(1, 10))
+        assert "Endpoint 9 is done." in shown
 
     def test_another_process_learns_the_same(self, repo: Repo, tmp_path: Path) -> None:
         session = begin(repo)

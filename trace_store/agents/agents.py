@@ -155,25 +155,23 @@ class Agents:
             AlreadyExistsError: there is an agent of this name.
             UnbornBranchError, RefNotFoundError: the parent has no commit, or does not exist.
             MessageNotFoundError: a message to inherit is not there.
-            InvalidInputError: an argument is not valid.
+            InvalidInputError: an argument is not valid, or the parent has no such call without a result.
         """
         check.text(name=name, purpose=purpose, call=call, description=description)
         check.count(budget=budget)
         check.path(store=store)
         above = self._parent(parent)
         point = resolve_commit(above.store, "HEAD")
+        if call and not self._is_open(above, call):
+            raise errors.InvalidInputError(
+                f"{above.ref} has no call {call[:80]!r} without a result", argument="call"
+            )
         ref = branch_ref(f"sessions/{AGENT_TYPE}/{name}")
         if self._store.refs.read(ref) is not None:
             raise errors.AlreadyExistsError(
                 f"there is an agent {name}", code=errors.ErrorCode.BRANCH_EXISTS, ref=ref
             )
-        picked = [] if isinstance(inherit, str) else [name_of(each, "inherit") for each in inherit]
-        if isinstance(inherit, str) and inherit not in (FULL, SUMMARISED, NONE):
-            raise errors.InvalidInputError(
-                f"inherit is full, summary, none or a list of addresses, not {inherit[:40]!r}"
-            )
-        for each in picked:
-            resolve_address(self._store, each)
+        picked = self._picked(inherit)
         known = SessionFacts.of(self._facts_of(above))
         facts = {
             names.TYPE: AGENT_TYPE,
@@ -520,6 +518,19 @@ class Agents:
                 f"{len(found)} agents are named {name!r}", revision=name, candidates=tuple(found)
             )
         raise errors.RefNotFoundError(f"there is no agent {name}", ref=own)
+
+    def _picked(self, inherit: str | Sequence[str | Address]) -> List[str]:
+        """Return the addresses that an agent inherits; none if it inherits in another way."""
+        if isinstance(inherit, str):
+            if inherit not in (FULL, SUMMARISED, NONE):
+                raise errors.InvalidInputError(
+                    f"inherit is full, summary, none or a list of addresses, not {inherit[:40]!r}"
+                )
+            return []
+        picked = [name_of(each, "inherit") for each in inherit]
+        for each in picked:
+            resolve_address(self._store, each)
+        return picked
 
     def _parent(self, parent: str | Session) -> Writer:
         if isinstance(parent, Session):

@@ -17,6 +17,8 @@ REQUESTS_SHARE = 0.25
 """Maximum share of a summary for the user's requests."""
 LONGEST = 400
 """A longer sentence is cut, so that one cannot fill a summary."""
+_SMALLEST_LINE = 3
+"""No line with its role has fewer tokens."""
 FACTS = 1
 """Sentences up to this rank say what was asked for, ruled out or decided."""
 _SMALLEST_REQUEST = 24
@@ -92,6 +94,8 @@ class _Extraction:
                     rank = self._rank(message, sentence, is_first=not place)
                     ranked.append((rank, at, place, sentence))
         for (tier, _), at, place, sentence in sorted(ranked):
+            if self._left < _SMALLEST_LINE:
+                break
             self._add(at, place, sentence, is_progress=tier > FACTS)
         lines = [(at, line) for at, _, line in sorted(self._chosen)]
         bare = {line for each in self._passage.messages for line in self._kept_lines(each)}

@@ -117,6 +117,7 @@ class ErrorCode:
     SEVERAL_RESULTS = "several-results"
     CANNOT_UNDO = "cannot-undo"
     SESSION_CLOSED = "session-closed"
+    REQUEST_TOO_LARGE = "request-too-large"
 
 
 class TraceError(Exception):

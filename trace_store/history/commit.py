@@ -79,7 +79,7 @@ def write(
     change = draft.change
     store = change.writer.store
     check_author(change.author)
-    _check_origins(store, draft)
+    _check_origins(draft)
     message = change.text(message)
     if facts := change.gathering.facts:
         meta = {**(meta or {}), **facts}
@@ -537,12 +537,14 @@ def _has_results(operation: Operation) -> bool:
     return any(part["type"] == RESULT for parts in versions for part in parts)
 
 
-def _check_origins(store: Store, draft: Draft) -> None:
+def _check_origins(draft: Draft) -> None:
     """Raise as `write` if a source is missing; it need not be in the context.
 
     A source that is also replaced is checked as the target that it is.
     """
     sources: dict[Address, None] = {}
+    writer = draft.change.writer
+    store, tip = writer.store, writer.store.refs.head().oid
     for operation in draft.operations:
         named = set(ops.targets_of(operation, HERE)) if "sources" in operation.fields else ()
         found = (Address(*each) for each in operation.fields.get("sources", ()))
@@ -550,6 +552,9 @@ def _check_origins(store: Store, draft: Draft) -> None:
         about = operation.fields.get("about")
         if about is not None:
             read_commit(ObjectId(about), store.objects.read)
+    if sources and tip is not None:
+        state = writer.contexts.fold(tip)  # a compression has it already
+        sources = {each: None for each in sources if each not in state}
     revisions.require_messages(store, sources)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice, pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from trace_store import errors, history, records
 from trace_store.base import check
@@ -26,6 +26,7 @@ from trace_store.history.draft import CommitResult, Draft
 from trace_store.llm.contract import Model
 from trace_store.objects import operations as ops
 from trace_store.objects.message import Message, load_message
+from trace_store.objects.parts import Text
 from trace_store.providers.documents import Given
 from trace_store.providers.rendering import NO_MESSAGES
 from trace_store.sessions import facts as names
@@ -64,6 +65,8 @@ _BEGINS = 0.5
 """A compaction in the background begins when so much of the room above the target is used."""
 _FAR = 2_000
 """Number of commits in which reports are looked for."""
+_MOST_REPORTED = 10
+"""A report of more than so many times the limit is recorded, but nothing is learned from it."""
 _NUMBER = re.compile(r"\d[\d,]{2,}")
 
 
@@ -227,10 +230,14 @@ class Session:
             model: the model that answered; a whole response names it.
 
         Raises:
-            InvalidMessageError, InvalidInputError: a message or the usage has no known shape, or there is nothing.
+            InvalidMessageError, InvalidInputError: a message or the usage has no known shape, a prompt is empty, or
+                there is nothing.
             SecretFoundError: a message holds a secret, and the repository refuses secrets.
         """
         self._check_open()
+        for each in messages:
+            if isinstance(each, Message) and each.role == "user" and _is_blank(each):
+                raise errors.InvalidMessageError("the prompt is empty")
         if request is not None and not isinstance(request, SessionRequest):
             request = request_from(request)
         report = self._report_in(messages, usage) if request is not None else None
@@ -239,6 +246,8 @@ class Session:
             lambda draft: self._draft_into(draft, messages, report, request, model), ""
         )
         if report is not None and request is not None and request.sizes:
+            if not self._is_likely(report.input_total):
+                return made
             forecast.report(request.sizes, report.input_total)
             self._known_tip = made.oid
         return made
@@ -280,7 +289,14 @@ class Session:
         Args:
             error: the exception, or its text; the numbers in it are read.
             request: what was refused.
+
+        Raises:
+            InvalidInputError: it is not a request of a session.
         """
+        if not isinstance(request, SessionRequest):
+            raise errors.InvalidInputError(
+                "the refused request is what `request` returned", argument="request"
+            )
         found = tokens_in_refusal(str(error), request.limit)
         least = max(request.bound, request.tokens) * 11 // 10
         usage = Usage(found or least, 0, 0, 0, 0, "refusal")
@@ -569,6 +585,7 @@ class Session:
         return errors.BudgetError(
             f"the request would have up to {bound:,} tokens, and {facts.reply:,} are kept for the reply; "
             f"the limit is {facts.limit:,}: {named}",
+            code=errors.ErrorCode.REQUEST_TOO_LARGE,
             needed=bound + facts.reply,
             allowed=facts.limit,
         )
@@ -616,11 +633,15 @@ class Session:
                 if operation.name == ops.USAGE:
                     about = operation.fields.get("about", next(iter(commit.parents), None))
                     estimated, reported = map(operation.fields.get, ("estimated", "input_total"))
-                    if isinstance(estimated, int) and isinstance(reported, int) and about:
+                    if isinstance(estimated, int) and self._is_likely(reported) and about:
                         yield _Report(ObjectId(about), estimated, reported, only_added)
                         only_added = True
             only_added = only_added and ops.only_appends(commit)
             at = commit.parents[0] if commit.parents else None
+
+    def _is_likely(self, reported: object) -> TypeGuard[int]:
+        """Return whether a request can have had so many tokens."""
+        return isinstance(reported, int) and 0 < reported <= _MOST_REPORTED * self.facts.limit
 
     # Writing
 
@@ -646,6 +667,11 @@ class Session:
     def _emit(self, event: str, **data: Any) -> None:
         store = self._writer.store
         store.emit(EVENT, {"ref": self.ref, "event": event, **data}, author=self._writer.author)
+
+
+def _is_blank(message: Message) -> bool:
+    """Return whether a message has nothing but blank text."""
+    return all(isinstance(each, Text) and not each.text.strip() for each in message.parts)
 
 
 def begin(

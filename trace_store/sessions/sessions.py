@@ -102,7 +102,7 @@ class Sessions:
         context: str = "",
         limit: int = DEFAULT_LIMIT,
         target: float = DEFAULT_TARGET,
-        reply: int = DEFAULT_REPLY,
+        reply: int | None = None,
         tools: Sequence[Mapping[str, Any]] = (),
         model: Model | None = None,
         compaction: str = INLINE,
@@ -119,7 +119,7 @@ class Sessions:
             context: what the project is; likewise.
             limit: the most tokens of a request and its reply, as the provider counts.
             target: the share of the limit that a compaction leaves.
-            reply: the tokens that are kept free for the reply.
+            reply: the tokens that are kept free for the reply; None are 8,000, or a quarter of a smaller limit.
             tools: the tools that the model is offered.
             model: writes summaries, a model or a function from a prompt to a text; None takes the sentences that
                 matter most.
@@ -133,6 +133,7 @@ class Sessions:
         given = {"feature": feature, "task": task, "state": state}
         check.text(type=type, name=name, description=description, context=context, **given)
         check.integer(1, 2**40, limit=limit)
+        reply = min(DEFAULT_REPLY, limit // 4) if reply is None else reply
         check.integer(0, limit, reply=reply)
         check.number(0.05, 0.95, target=target)
         clock = self._writer.store.clock

@@ -117,10 +117,11 @@ def _blame_row(each: Blame) -> tuple[str, ...]:
 @takes(
     Argument("WHAT", "what", "An address, an object id (prefix), or a text", completes="OBJECT"),
     Option("--text", "as_text", "Treat WHAT as text"),
+    Option("--at", "at", "Look at what contexts showed at a time or commit", "WHEN", default=""),
     Option("--trash", "trash", "List refs in the trash, too"),
     JSON,
 )
-def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool) -> Results:
+def whohas(invocation: Invocation, *, what: str, as_text: bool, at: str, trash: bool) -> Results:
     """List every ref whose history contains a message, a commit, content or a text.
 
     For each ref Trace prints whether its context shows the message in this version, or why not: `reworded`, `removed`,
@@ -133,11 +134,13 @@ def whohas(invocation: Invocation, *, what: str, as_text: bool, trash: bool) -> 
     if not what:
         raise usage_error("WHAT is empty")
     with opened(invocation) as repo:
-        oid = None if as_text else _object(repo, what)
+        oid = None if as_text or at else _object(repo, what)
         refs = None if oid is None else _refs_with(repo, oid)
         if refs is not None:
             yield ({"ref": name} for name in refs), _ref_lines(invocation, refs, trash=trash)
-        found = [] if refs is not None else repo.branches.whohas(oid or what, is_text=as_text)
+        found = (
+            [] if refs is not None else repo.branches.whohas(oid or what, is_text=as_text, at=at)
+        )
         for each in found:
             yield each, _lines(invocation, each, trash=trash)
         if not refs and not found:

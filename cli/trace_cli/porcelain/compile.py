@@ -5,7 +5,7 @@ from __future__ import annotations
 import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import EXIT_DAMAGED, EXIT_OK, usage_error
-from trace_cli.porcelain.common import JSON, is_revision, opened, tell_unknown_model
+from trace_cli.porcelain.common import JSON, opened, tell_unknown_model
 from trace_cli.render.escape import one_line
 from trace_cli.render.records import json_bytes, short_address, write_data
 from trace_cli.render.tables import (
@@ -132,7 +132,7 @@ def compile_(
         trace compile 89c6 --largest 5
         trace compile --format anthropic -o request.json
 
-    --at TIME: the state at that time. --at REVISION: that revision.
+    --at TIME: the state at that time. --at REVISION: that revision; if it is of another line, the state at its time.
     """
     if form is not None and form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")
@@ -149,8 +149,6 @@ def compile_(
     with opened(invocation) as here:
         if output in (None, "-"):
             invocation.page()
-        if at and revision not in ("HEAD", "@") and is_revision(here, at):
-            raise usage_error(f"give {revision!r} or --at {at!r}, not both")
         tell_unknown_model(invocation, model)
         if verify and not _verified(invocation, here, revision, at):
             return EXIT_DAMAGED

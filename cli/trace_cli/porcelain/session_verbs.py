@@ -99,7 +99,7 @@ def start(
             description=described,
             context=known,
             limit=limit,
-            reply=min(reply, limit // 4) if reply == DEFAULT_REPLY else reply,
+            reply=None if reply == DEFAULT_REPLY else reply,
         )
         finish(invocation, repo)
         yield (
