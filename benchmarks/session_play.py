@@ -3,19 +3,21 @@
 The messages of the longest branch of each transcript are given to a session, one after the other. Before each answer
 the session is asked for a request, and a simulated provider counts it: a factor of the estimate, up to 15% more or less
 for each message, and a prompt of its own. The table says how many requests were over the limit after the first report,
-what compactions saved, and whether something was compacted before it was shown.
+what compactions saved, and whether something was compacted before it was shown. Needles are sentences that stand in
+prompts here and there: they are looked for in the last request, and by two calls, a search and a read.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from trace_store import Message, Repo, ToolResult, errors
+from trace_store import Message, Repo, Text, ToolResult, errors
 from trace_store.base.frozen import fields, mutable
 from trace_store.base.oid import digest
 from trace_store.importers.import_file import import_paths
@@ -28,6 +30,9 @@ LIMITS = (100_000, 50_000, 20_000)
 FACTORS = (1.0, 1.35, 1.7)
 PROMPT_TOKENS = 3_000
 NOISE = 0.15
+NEEDLES = 10
+ENDING = 64
+"""The closing brackets of a request, which move on with each message."""
 LONG = 60
 """Branches with fewer messages are left out."""
 PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
@@ -44,7 +49,12 @@ class Played:
         refused: requests that could not be made, since what is unread and fixed does not fit.
         invalid: requests that a provider's form would have to repair.
         unread: messages that were compacted before they were shown.
+        worst: by how many tokens a request was over at most.
         compactions, saved: their number, and the tokens that they saved.
+        changed: the share of the bytes of all requests that changed in the next one, in percent.
+        words: the needles whose words the last request has.
+        found: the needles that a search and a read find.
+        needles: all needles.
     """
 
     requests: int = 0
@@ -53,8 +63,13 @@ class Played:
     refused: int = 0
     invalid: int = 0
     unread: int = 0
+    worst: int = 0
     compactions: int = 0
     saved: int = 0
+    changed: float = 0.0
+    words: int = 0
+    found: int = 0
+    needles: int = 0
 
 
 class Provider:
@@ -106,11 +121,42 @@ def _plain(message: Any) -> Message:
     return Message(message.role, parts, kind=message.kind)
 
 
+def common_prefix(one: bytes, other: bytes) -> int:
+    """Return how many bytes at the beginning of two texts are the same."""
+    most = min(len(one), len(other))
+    if one[:most] == other[:most]:
+        return most
+    return next(at for at in range(most) if one[at] != other[at])
+
+
+def needle(number: int) -> str:
+    """Return a sentence that no transcript has."""
+    return f"Remember that the gate of harbour {number} opens with the word quince{number}."
+
+
+def with_needles(messages: Sequence[Message]) -> tuple[list[Message], int]:
+    """Return messages in which some prompts end with a needle, and the number of needles."""
+    found, made = list(messages), 0
+    places = [at for at, each in enumerate(found) if each.role == "user" and each.text]
+    for at in places[:: max(1, len(places) // NEEDLES)]:
+        message = found[at]
+        parts = [*message.parts, Text(f"\n\n{needle(made)}")]
+        found[at] = Message(message.role, parts, kind=message.kind)
+        made += 1
+    return found, made
+
+
 def play(
-    messages: Sequence[Message], limit: int, provider: Provider, model: bool, folder: str
+    messages: Sequence[Message],
+    limit: int,
+    provider: Provider,
+    model: bool,
+    folder: str,
+    reports: bool = True,
 ) -> Played:
-    """Play a transcript against a provider."""
-    played = Played()
+    """Play a transcript against a provider, which reports usage or not."""
+    played, body, total = Played(), b"", 0
+    messages, played.needles = with_needles(messages)
     with Repo.init(folder, durability="fast", secrets="off") as repo:
         session = repo.sessions.start(
             "play",
@@ -134,17 +180,37 @@ def play(
                 continue
             _check(repo, session, request, played, waiting)
             counted = provider.count(request)
+            now = json.dumps(request.body, sort_keys=True).encode()
+            common = common_prefix(body, now)
+            played.changed += max(0, len(body) - common - ENDING)
+            body, total = now, total + len(now)
             has_report = played.requests > 0
             played.requests += 1
             if counted + session.facts.reply > limit:
                 played.over += has_report
                 played.first += not has_report
+                played.worst = max(played.worst, counted + session.facts.reply - limit)
             usage = {"input_tokens": counted, "output_tokens": 1}
-            session.add(message, usage=usage, request=request, model="scripted")
+            if reports:
+                session.add(message, usage=usage, request=request, model="scripted")
+            else:
+                session.add(message)
             waiting.clear()
         done = session.history()
         played.compactions, played.saved = len(done), sum(each.saved for each in done)
+        played.changed = round(100 * played.changed / max(1, total), 1)
+        for number in range(played.needles):
+            played.words += f"quince{number}." in body.decode()
+            played.found += _is_found(repo, session, number)
     return played
+
+
+def _is_found(repo: Repo, session: Session, number: int) -> bool:
+    """Return whether a search and a read find a needle."""
+    hits = repo.search(f"quince{number}", limit=3)
+    return any(
+        needle(number) in repo.message(hit.address, ref=session.ref).message.text for hit in hits
+    )
 
 
 def _check(
@@ -175,6 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("transcripts", nargs="+", type=Path)
     parser.add_argument("--limit", type=int, action="append")
     parser.add_argument("--factor", type=float, action="append")
+    parser.add_argument("--blind", action="store_true", help="the provider reports no usage")
     parser.add_argument("--by", action="append", help="rules, model or failing")
     chosen = parser.parse_args(arguments)
     print(" | ".join(("transcript", "messages", "by", "limit", "factor", *fields(Played))))
@@ -188,7 +255,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     if chosen.by and name not in chosen.by:
                         continue
                     with tempfile.TemporaryDirectory() as folder:
-                        p = play(messages, limit, provider(factor), model, folder)
+                        p = play(
+                            *(messages, limit, provider(factor), model, folder),
+                            reports=not chosen.blind,
+                        )
                     row = (path.stem[:30], len(messages), name, limit, factor)
                     print(" | ".join(map(str, (*row, *(getattr(p, f) for f in fields(Played))))))
                     sys.stdout.flush()

@@ -21,7 +21,7 @@ from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 
-FORMATS = ("atif", "gemini")
+FORMATS = ("atif", "dagent", "gemini")
 TRANSCRIPTS = os.environ.get("TRACE_TEST_TRANSCRIPTS", "")
 SMALL = 400_000
 

@@ -138,7 +138,7 @@ def test_an_unknown_block_is_exported_to_its_own_provider_alone(source: str) -> 
 
 
 def test_every_format_for_programs_is_held_to_it() -> None:
-    assert set(MAKERS) == set(FORMS) - {"atif", "html", "markdown", "trace-json"}
+    assert set(MAKERS) == set(FORMS) - {"atif", "dagent", "html", "markdown", "trace-json"}
 
 
 LOST_AS = {

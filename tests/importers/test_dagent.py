@@ -162,6 +162,24 @@ def test_again_only_what_is_new(repo: Repo, folder: Path) -> None:
     assert (info.state, info.closed) == ("qa_complete", "archived")
 
 
+def test_in_out_and_in_again(repo: Repo, folder: Path, tmp_path: Path) -> None:
+    repo.transcripts.import_(folder.parents[1])
+    out = tmp_path / "out"
+    out.mkdir()
+    done = repo.sessions.export(f"sessions/dagent/{ID}", "dagent", path=out)
+    (written,) = out.iterdir()
+    assert written.name == f"chat_{ID}.json"
+    assert {loss.what for loss in done.losses} == {
+        *("message-author", "message-kind", "message-name"),
+        "usage-report",  # the instructions from other files came before it
+    }
+    with Repo.init(tmp_path / "other", durability="fast") as other:
+        other.transcripts.import_(written)
+        assert [
+            (m.role, m.parts, m.labels) for m in other.compile(ref=f"sessions/dagent/{ID}")
+        ] == [(m.role, m.parts, m.labels) for m in repo.compile(ref=f"sessions/dagent/{ID}")]
+
+
 def test_undo_takes_it_back(repo: Repo, folder: Path) -> None:
     repo.transcripts.import_(folder)
     repo.undo()

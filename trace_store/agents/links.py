@@ -58,7 +58,9 @@ def link_stores(one: Store, other: Store) -> None:
             known[linked.config.store_id] = linked.layout.root
             store.disk.make_directory(store.layout.local_dir)
             data = json.dumps(known, indent=1).encode() + b"\n"
-            replace_file(store.disk, _path(store), data, scratch=store.layout.tmp_dir)
+            # Not synced: a path of this machine. The agents are in the other repository, and name this one.
+            scratch = store.layout.tmp_dir
+            replace_file(store.disk, _path(store), data, durable=False, scratch=scratch)
 
 
 def opened_or_made(writer: Writer, path: str) -> Writer:

@@ -19,6 +19,7 @@ FORMS: dict[str, tuple[str, str]] = {
     "atif": ("formats.atif", ".json"),
     "claude-code": ("formats.claude_code", ".jsonl"),
     "codex": ("formats.codex", ".jsonl"),
+    "dagent": ("formats.dagent", ".json"),
     "gemini": ("formats.gemini", ".jsonl"),
     "gemini-contents": ("formats.requests:GEMINI_CONTENTS", ".json"),
     "html": ("html", ".html"),

@@ -7,7 +7,7 @@ Three forms: the chat of a session (`chat_ID.json`), the chat of a feature (`cha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trace_store.base.oid import digest
@@ -81,7 +81,7 @@ class DagentReader(DocumentReader):
             storable_name(data.get("id")),
             time_of_text(time) if isinstance(time, str) else None,
             "user" if role == "user" else "",
-            _usage(more.get("tokens")) if role == "assistant" else NOTHING,
+            report_of(more.get("tokens")) if role == "assistant" else NOTHING,
         )
 
     def label(self, record: Record) -> str:
@@ -102,7 +102,7 @@ class DagentReader(DocumentReader):
             return
         self._calls += 1
         call, result = f"call-{self._calls}", use.get("result")
-        said = result if isinstance(result, str) else compact(result)
+        said = _said(result)
         yield (
             ToolCall(call, name, compact(use.get("input", {}))),
             None if result is None else ToolResult(call, said),
@@ -122,7 +122,26 @@ def _uses(more: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         }
 
 
-def _usage(tokens: Any) -> Mapping[str, int | str]:
+def _said(result: object) -> str | Sequence[Part]:
+    """Return the result of a use: its text, its blocks of text, or its JSON."""
+    if isinstance(result, str):
+        return result
+    blocks = result[:MAXIMUM_PARTS] if isinstance(result, list) else []
+    texts = [each for each in map(_block_text, blocks) if each is not None]
+    if texts and len(texts) == len(blocks):
+        return [Text(each) for each in texts]
+    return compact(result)
+
+
+def _block_text(block: object) -> str | None:
+    """Return the text of a block that has nothing else."""
+    if not isinstance(block, dict) or block.keys() != {"type", "text"} or block["type"] != "text":
+        return None
+    return block["text"] if isinstance(block["text"], str) else None
+
+
+def report_of(tokens: object) -> Mapping[str, int | str]:
+    """Return the usage report in `tokens` of a message; nothing if it has none."""
     given = tokens if isinstance(tokens, dict) else {}
     taken, output = given.get("input"), given.get("output")
     if type(taken) is not int or type(output) is not int or not 0 < taken < 1 << 53 > output >= 0:
@@ -135,6 +154,10 @@ def recognises(head: bytes) -> bool:
     for name in DagentReader.LISTS:
         form = file_shape(head).single(name)
         items = form.get(name)
+        if items == [] and name == "messages" and type(form.get("totalMessages")) is int:
+            return (
+                True  # all messages were compacted, or the first is longer than what is looked at
+            )
         first = items[0] if isinstance(items, list) and items else None
         if not isinstance(first, dict):
             continue
