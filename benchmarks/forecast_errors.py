@@ -1,9 +1,9 @@
-"""How far the forecast is from what providers reported: `python -m benchmarks.forecast_errors TRANSCRIPT…`.
+"""Forecast errors against real usage reports: `python -m benchmarks.forecast_errors TRANSCRIPT…`.
 
-Each reply of a transcript that has a usage report is taken as a request: its context is compiled as of the commit
-before the reply, forecast, and then reported. The first report of a branch is only learnt from. A row per model: the
-number of forecasts, the share by which the total differed (median, 90th percentile), the share by which the growth
-since the last report differed (median), and how many were over the bound.
+For each reply with a usage report, the context before it is compiled and forecast, and the report is compared. The
+first report of a branch has no forecast. The table has a row for each model: the number of forecasts, the relative
+error of the total (median, 90th percentile), the relative error of the growth since the last report (median), and the
+number of reports over the bound.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from trace_store.sessions.requests import RequestShape
 from trace_store.writer import Writer
 
 SMALLEST_GROWTH = 100
-"""A report that grew by fewer tokens says nothing about the share of the growth."""
+"""Minimum growth for a relative error of the growth."""
 
 
 @value
 class Error:
-    """How one forecast differed.
+    """Errors of one forecast.
 
     Attributes:
         model: the model of the reply.
-        total, growth: the shares by which they differed; the growth is None if it was too small, or something went.
-        over: whether more was reported than the bound.
+        total, growth: relative errors; the growth is None if it is too small.
+        over: whether the report exceeds the bound.
     """
 
     model: str
@@ -42,7 +42,7 @@ class Error:
 
 
 def errors_of(path: Path) -> Iterator[Error]:
-    """Yield how each forecast of a transcript differed."""
+    """Yield the errors of each forecast of a transcript."""
     repo = Repo.memory()
     import_paths(Writer(repo.store), [str(path)])
     for branch in repo.branches.list():

@@ -1,10 +1,9 @@
 """Sessions played turn by turn: `python -m benchmarks.session_play TRANSCRIPT…`.
 
-The messages of the longest branch of each transcript are given to a session, one after the other. Before each answer
-the session is asked for a request, and a simulated provider counts it: a factor of the estimate, up to 15% more or less
-for each message, and a prompt of its own. The table says how many requests were over the limit after the first report,
-what compactions saved, and whether something was compacted before it was shown. Needles are sentences that stand in
-prompts here and there: they are looked for in the last request, and by two calls, a search and a read.
+The messages of the longest branch of each transcript are added to a session one by one. Before each answer, the session
+makes a request, and a simulated provider counts it: the estimate times a factor, ±15% for each message, plus its own
+prompt. The table shows requests over the limit, tokens saved by compactions, and unread messages that were compacted.
+Needles are sentences added to some prompts. They are searched in the last request, and with two calls: search and read.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from typing import Any
 from trace_store import Message, Repo, Text, ToolResult, errors
 from trace_store.base.frozen import fields, mutable
 from trace_store.base.oid import digest
+from trace_store.context.faults import PROVIDERS
 from trace_store.importers.import_file import import_paths
 from trace_store.llm.contract import Completion, Prompt
 from trace_store.sessions.requests import SessionRequest
@@ -32,29 +32,28 @@ PROMPT_TOKENS = 3_000
 NOISE = 0.15
 NEEDLES = 10
 ENDING = 64
-"""The closing brackets of a request, which move on with each message."""
+"""Bytes of closing brackets, which move with each message."""
 LONG = 60
-"""Branches with fewer messages are left out."""
-PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
+"""Minimum messages of a branch."""
 
 
 @mutable
 class Played:
-    """What came of a session.
+    """Result of a play.
 
     Attributes:
         requests: all requests.
-        over: requests that were over the limit as the provider counts, after the first report.
-        first: the same before any report.
-        refused: requests that could not be made, since what is unread and fixed does not fit.
-        invalid: requests that a provider's form would have to repair.
-        unread: messages that were compacted before they were shown.
-        worst: by how many tokens a request was over at most.
-        compactions, saved: their number, and the tokens that they saved.
-        changed: the share of the bytes of all requests that changed in the next one, in percent.
-        words: the needles whose words the last request has.
-        found: the needles that a search and a read find.
-        needles: all needles.
+        over: requests over the limit after the first report.
+        first: requests over the limit before it.
+        refused: requests that failed with BudgetError.
+        invalid: requests with faults that a provider rejects.
+        unread: unread messages that were compacted.
+        worst: the largest excess over the limit, in tokens.
+        compactions, saved: number of compactions, and tokens saved.
+        changed: percentage of request bytes that differ in the next request.
+        words: needles in the last request.
+        found: needles found by search and read.
+        needles: number of needles.
     """
 
     requests: int = 0
@@ -73,7 +72,7 @@ class Played:
 
 
 class Provider:
-    """Counts tokens as some provider does, and answers as a model that sums up."""
+    """Simulated provider: counts tokens, and writes summaries."""
 
     def __init__(self, factor: float, fails: int = 0) -> None:
         self.factor = factor
@@ -111,7 +110,7 @@ def messages_of(path: Path) -> list[Message]:
 
 
 def _plain(message: Any) -> Message:
-    """Return a message without the addresses of its own repository."""
+    """Return a message without addresses of its repository."""
     parts = [
         ToolResult(part.call_id, part.content, part.is_error)
         if isinstance(part, ToolResult)
@@ -122,7 +121,7 @@ def _plain(message: Any) -> Message:
 
 
 def common_prefix(one: bytes, other: bytes) -> int:
-    """Return how many bytes at the beginning of two texts are the same."""
+    """Return the length of the common prefix."""
     most = min(len(one), len(other))
     if one[:most] == other[:most]:
         return most
@@ -135,7 +134,7 @@ def needle(number: int) -> str:
 
 
 def with_needles(messages: Sequence[Message]) -> tuple[list[Message], int]:
-    """Return messages in which some prompts end with a needle, and the number of needles."""
+    """Append needles to some prompts; return the messages and the number of needles."""
     found, made = list(messages), 0
     places = [at for at, each in enumerate(found) if each.role == "user" and each.text]
     for at in places[:: max(1, len(places) // NEEDLES)]:
@@ -154,7 +153,7 @@ def play(
     folder: str,
     reports: bool = True,
 ) -> Played:
-    """Play a transcript against a provider, which reports usage or not."""
+    """Play a transcript against a provider, with or without usage reports."""
     played, body, total = Played(), b"", 0
     messages, played.needles = with_needles(messages)
     with Repo.init(folder, durability="fast", secrets="off") as repo:
@@ -206,7 +205,7 @@ def play(
 
 
 def _is_found(repo: Repo, session: Session, number: int) -> bool:
-    """Return whether a search and a read find a needle."""
+    """Return True if a search and a read find a needle."""
     hits = repo.search(f"quince{number}", limit=3)
     return any(
         needle(number) in repo.message(hit.address, ref=session.ref).message.text for hit in hits
@@ -216,20 +215,20 @@ def _is_found(repo: Repo, session: Session, number: int) -> bool:
 def _check(
     repo: Repo, session: Session, request: SessionRequest, played: Played, waiting: Sequence[Any]
 ) -> None:
-    """Count faults: what was not shown must be there, and each provider must take the request."""
+    """Count faults: missing unread messages, and requests that a provider rejects."""
     context = repo.compile(ref=session.ref)
     shown = {each.address for each in context}
     played.unread += sum(address not in shown for address in waiting)
     if any(each.is_fault for each in request.repairs):
         played.invalid += 1
     elif played.requests % 10 == 0:
-        for provider in PROVIDERS[1:]:
+        for provider in PROVIDERS:
             rendered = context.render(provider)
             played.invalid += any(each.is_fault for each in rendered.repairs)
 
 
 def runs() -> Iterator[tuple[str, Callable[[float], Provider], bool]]:
-    """Yield the ways to write summaries: name, provider of a factor, and whether it is asked."""
+    """Yield (name, provider factory, whether a model writes summaries)."""
     yield "rules", Provider, False
     yield "model", Provider, True
     yield "failing", lambda factor: Provider(factor, fails=3), True

@@ -74,7 +74,7 @@ _PORCELAIN = (
     ("whohas", "blame:whohas", "List the branches that contain a message or a text"),
     ("bisect", "bisect:GROUP", "Find the commit or message that changed an outcome"),
     ("sessions", "sessions:GROUP", "Start, list and compact agent sessions"),
-    ("agents", "agents:GROUP", "Send out agents, and take back what they concluded"),
+    ("agents", "agents:GROUP", "Spawn agents, and collect their conclusions"),
     ("search", "search:run", "Search the text of messages"),
     ("view", "view:view", "Read a session"),
     ("show", "show:show", "Show a commit, a message or an object"),

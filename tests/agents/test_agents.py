@@ -1,4 +1,4 @@
-"""Agents: sent out, collapsed, expanded, resumed; what each of them knew."""
+"""Agents: spawn, collapse, expand, resume, and their state at a time."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class TestCollapsing:
         assert made.changed
         assert texts(repo, lead.ref) == said
         assert not repo.agents.expand(done.address or "", ref=lead).changed
-        with pytest.raises(errors.InvalidInputError, match="no agent was collapsed"):
+        with pytest.raises(errors.InvalidInputError, match="not the conclusion of an agent"):
             repo.agents.expand(lead.messages()[0].address, ref=lead)
 
     def test_a_deleted_agent_can_be_expanded(self, repo: Repo, lead: Session) -> None:

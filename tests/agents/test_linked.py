@@ -1,4 +1,4 @@
-"""Agents in repositories of their own, and agents in processes of their own."""
+"""Agents in their own repositories and processes."""
 
 from __future__ import annotations
 

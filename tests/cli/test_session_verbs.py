@@ -1,4 +1,4 @@
-"""`trace sessions start | add | request | …` and `trace agents`, as a script uses them."""
+"""`trace sessions` and `trace agents` in scripts."""
 
 from __future__ import annotations
 

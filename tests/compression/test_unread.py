@@ -1,4 +1,4 @@
-"""What no model was shown yet stays; plans, the last turns, progress, and trims of one request."""
+"""Unread messages are kept; plans, `keep_last`, progress, and trims of one request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONG = "The harbour was built in stages, and each stage has its own report. " * 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Iterator[Repo]:
-    """Return a conversation whose last result, a question and a remark no model has seen."""
+    """Return a conversation that ends with three unread messages."""
     with Repo.init(tmp_path) as made:
         for turn in range(8):
             made.append("user", f"Question {turn}. {LONG}")

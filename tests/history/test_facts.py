@@ -1,4 +1,4 @@
-"""The newest facts of a branch, and what they cost."""
+"""Newest facts of a branch, and the number of reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dagent: its chats, and what it keeps beside them."""
+"""dagent's chats and companion files."""
 
 from __future__ import annotations
 
@@ -142,7 +142,9 @@ def test_a_session_arrives_whole(repo: Repo, folder: Path) -> None:
     times = [entry.commit.time for entry in repo.log(ref=f"sessions/dagent/{ID}")]
     assert min(times) == 1_768_554_000_000  # the true time of a migrated message
     (info,) = repo.sessions.list(task="T12")
-    assert (info.type, info.feature, info.state, info.closed) == ("dev", "Login", "in_qa", "")
+    facts = info.facts
+    assert facts is not None
+    assert (facts.type, facts.feature, facts.state, facts.closed) == ("dev", "Login", "in_qa", "")
     assert repo.sessions.open(ID).request("Go on.").body["messages"]
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert repo.transcripts.export_original(ID).data == before[f"chat_{ID}.json"]
@@ -159,7 +161,8 @@ def test_again_only_what_is_new(repo: Repo, folder: Path) -> None:
     assert (more.commits, more.messages) == (1, 0)
     assert texts(repo)[0] == "You review code."
     (info,) = repo.sessions.list(task="T12")
-    assert (info.state, info.closed) == ("qa_complete", "archived")
+    assert info.facts is not None
+    assert (info.facts.state, info.facts.closed) == ("qa_complete", "archived")
 
 
 def test_in_out_and_in_again(repo: Repo, folder: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Text that a user typed into Claude Code while the agent worked: said once, where a model was given it."""
+"""Prompts queued in Claude Code appear once, where the model received them."""
 
 from __future__ import annotations
 

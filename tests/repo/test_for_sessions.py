@@ -1,4 +1,4 @@
-"""What sessions and agents are made of: undo of one branch, links, ranges, places, estimates, the state of work."""
+"""Library features below sessions: undo of one branch, links, ranges, estimates, the state of the work."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_soft_checkpoint_of_a_range(repo: Repo) -> None:
     assert 0 < data["token_count"] < repo.compile().token_count
     assert repo.checkpoints.state(range=f"{first}..{first}").request == "Build the harbour."
     assert repo.checkpoints.state().message_count == 4
-    with pytest.raises(errors.InvalidInputError, match="set `soft`"):
+    with pytest.raises(errors.InvalidInputError, match="requires `soft`"):
         repo.checkpoints.save("state", range=f"{second}..")
     assert [each.name for each in repo.checkpoints.list()] == ["tower"]
 

@@ -1,4 +1,4 @@
-"""What a long session costs: the same as a short one with the same window."""
+"""A long session costs no more I/O than a short one."""
 
 from __future__ import annotations
 

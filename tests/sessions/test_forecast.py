@@ -1,4 +1,4 @@
-"""The forecast of what a provider counts, and its bound."""
+"""Forecast of input tokens and its upper bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random histories of sessions: nothing is lost, nothing is compacted unread, nothing is over the limit."""
+"""Random histories: nothing is lost, compacted unread, or over the limit."""
 
 from __future__ import annotations
 

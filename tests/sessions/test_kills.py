@@ -1,4 +1,4 @@
-"""A process with a session is killed at any time: what was acknowledged is there, and it goes on."""
+"""Killed processes: acknowledged messages survive, and the session continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: what they are, their requests, what is cleared, iterations, states."""
+"""Sessions: facts, requests, compactions, clear, iterations, states."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class TestRequests:
         session = begin(repo, description="You write code.")
         assert session.request("Fix it.", provider=provider).body
         with pytest.raises(errors.InvalidInputError):
-            session.request(provider="nobody")
+            session.request(provider="unknown")
 
     def test_a_reply_is_one_commit_with_its_usage(self, repo: Repo) -> None:
         session = begin(repo)
@@ -502,7 +502,7 @@ class TestCompactions:
             for each in threads:
                 each.join()
         assert len(session.history()) == 1
-        assert "not compacted: another compaction was first" in outcomes
+        assert "not compacted: another compaction finished first" in outcomes
 
     def test_events(self, repo: Repo) -> None:
         session = begin(repo)

@@ -1,4 +1,4 @@
-"""Agents: sessions that another one sent out, and whose conclusion it takes back."""
+"""Agents: sessions spawned by another session, which collects their conclusions."""
 
 from trace_store.base.lazy_import import names
 

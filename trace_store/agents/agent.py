@@ -1,4 +1,4 @@
-"""One agent: a session that links the commit of its parent at which it was sent out, and the call that did it."""
+"""One agent: a session spawned by another session."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ COLLAPSES = "collapses"
 """The link from a commit of the parent to the soft checkpoint of the agent."""
 PURPOSE = f"{names.PREFIX}purpose"
 COLLAPSED = "agent."
-"""The beginning of the parent's facts about what was collapsed: the agent's commit, by its branch."""
+"""Prefix of the parent's facts about collapsed agents: PREFIX + branch = last collapsed commit."""
 
 
 @value
 class AgentInfo:
-    """An agent, as a list shows it.
+    """Details of an agent.
 
     Attributes:
         name: its name.
         ref: the full name of its branch.
         parent: the full name of its parent's branch, or "" if unknown.
-        point: the commit of the parent at which it was sent out, or None.
-        call: the id of the call that sent it out, or "".
-        purpose: what it was sent out for.
+        point: the parent's commit at the spawn, or None.
+        call: the id of the tool call that spawned it, or "".
+        purpose: its first prompt.
         state: "running" (a process has it open), "waiting" (for the result of a call, or for its first request),
             "finished", or "interrupted" (it began, did not finish, and no process has it open).
-        message_count: the messages of its context.
-        token_count: their tokens.
+        message_count: messages in its context.
+        token_count: tokens of its context.
         last_step: one line about its last message.
-        store: the folder of the repository that it is in; "" is this one.
-        ahead: messages that it added since it was collapsed last; None if it never was.
+        store: the folder of its repository; "" is this one.
+        ahead: messages since the last collapse; None if it was never collapsed.
     """
 
     name: str
@@ -58,13 +58,12 @@ class AgentInfo:
 
 
 class AgentSession(Session):
-    """A session that another one sent out.
+    """A session spawned by another session.
 
-    While it is open in a process, a lock tells others that it runs; a killed process releases it. `release` does so, as
-    does `close`.
+    A lock marks it as running in this process. `release`, `close` and the end of the process release the lock.
 
     Attributes:
-        owns_store: whether it is in a repository of its own, which `release` closes.
+        owns_store: True if it has its own repository, which `release` closes.
     """
 
     _lock: int | None = None
@@ -73,20 +72,16 @@ class AgentSession(Session):
     @property
     def parent(self) -> str:
         """The full name of the parent's branch, or ""."""
-        return self._facts().get(names.PARENT, "")
+        return history.facts.branch_facts(self._writer).get(names.PARENT, "")
 
     @property
     def purpose(self) -> str:
-        """What it was sent out for."""
-        return self._facts().get(PURPOSE, "")
-
-    def _facts(self) -> dict[str, str]:
-        head = self._writer.store.refs.head()
-        return history.facts.newest_facts(self._writer.contexts, self.ref, head.oid)
+        """Its first prompt."""
+        return history.facts.branch_facts(self._writer).get(PURPOSE, "")
 
     @property
     def open_calls(self) -> list[ToolCall]:
-        """The calls that have no result yet, which its next request needs."""
+        """Calls without a result, which must be answered before the next request."""
         return open_calls(self)
 
     def hold(self) -> None:
@@ -105,7 +100,7 @@ class AgentSession(Session):
         self._lock = fd
 
     def release(self) -> None:
-        """Mark it as not running in this process any more."""
+        """Stop marking it as running in this process."""
         fd, self._lock = self._lock, None
         store = self._writer.store
         if fd is not None:
@@ -133,7 +128,7 @@ def is_held(store: Store, ref: str) -> bool:
 
 
 def open_calls(session: Session) -> list[ToolCall]:
-    """Return the calls of a session that have no result."""
+    """Return the visible calls without a result."""
     calls: dict[str, ToolCall] = {}
     for message in session.messages():
         for part in message.parts:

@@ -1,8 +1,8 @@
 """`Agents`, the subject `repo.agents`.
 
-An agent is a session. Its first commit links the commit of its parent and records the parent's branch and the call that
-sent it out; the parent is never part of its name. What it concluded becomes one message of the parent, whose commit
-links a soft checkpoint of the agent, so that its messages stay as long as that.
+An agent is a session. Its first commit links the parent's commit, and records the parent's branch and the tool call.
+The parent is not part of its name. `collapse` adds the conclusion to the parent as one message. That commit links a
+soft checkpoint of the agent, so the agent's messages stay reachable if its branch is deleted.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ from trace_store.objects.address import Address
 from trace_store.objects.message import Message, load_message
 from trace_store.objects.parts import ToolResult
 from trace_store.sessions import facts as names
-from trace_store.sessions.compactions import INLINE
-from trace_store.sessions.facts import SessionFacts
+from trace_store.sessions.facts import INLINE, SessionFacts
 from trace_store.sessions.requests import SUMMARY
 from trace_store.sessions.session import Session, begin
 from trace_store.store.revision import name_of, resolve_address, resolve_commit
@@ -62,10 +61,10 @@ if TYPE_CHECKING:
 
 AGENT_TYPE = "agent"
 PARENT_STORE = f"{names.PARENT}-store"
-"""The fact with the id of the parent's repository, if that is another one."""
+"""Fact: the id of the parent's repository, if it is another one."""
 FULL, SUMMARISED, NONE = "full", "summary", "none"
 CHECKPOINTS_OF = "agents/"
-"""The beginning of the names of the soft checkpoints of agents."""
+"""Name prefix of soft checkpoints of agents."""
 _MOST_FILES = 12
 _MOST_DECISIONS = 6
 _STEP_WIDTH = 72
@@ -73,15 +72,15 @@ _STEP_WIDTH = 72
 
 @value
 class Collapsed:
-    """An agent whose conclusion was taken back.
+    """Result of `collapse`.
 
     Attributes:
         name: the agent.
-        changed: whether something was written; False if it added nothing since the last time.
-        commit: the commit of the parent, or None.
-        address: the message of the parent, or None.
-        text: its text.
-        checkpoint: the name of the soft checkpoint of the agent, or "".
+        changed: False if the agent added nothing since the last collapse; then nothing is written.
+        commit: the new commit of the parent, or None.
+        address: the new message of the parent, or None.
+        text: the message's text.
+        checkpoint: the name of the agent's soft checkpoint, or "".
         call: the id of the call that the message answers, or "".
     """
 
@@ -99,10 +98,10 @@ class TimelineEntry:
     """A commit of an agent or its parent.
 
     Attributes:
-        time: when, in milliseconds since the epoch.
+        time: milliseconds since the epoch.
         agent: the name of the agent, or the parent's branch.
         commit: the commit.
-        summary: one line about it.
+        summary: a one-line summary.
     """
 
     time: Time
@@ -112,9 +111,9 @@ class TimelineEntry:
 
 
 class Agents:
-    """The agents of a repository, those that importers found included.
+    """The agents of a repository, including imported subagents.
 
-    An agent is named by its name or its branch.
+    Methods accept an agent's name or branch.
     """
 
     def __init__(self, writer: Writer) -> None:
@@ -135,27 +134,27 @@ class Agents:
         model: Model | None = None,
         compaction: str = INLINE,
     ) -> AgentSession:
-        """Send out an agent: a session that links its parent's commit, and the call that sent it out.
+        """Create an agent: a session linked to its parent's commit and tool call.
 
         Args:
             name: its name.
-            purpose: what it is to do; its first prompt.
-            parent: the session or branch that sends it out; "" is HEAD's.
-            inherit: what it knows of the parent: "full" (all messages), "summary" (the state of the work), "none", or
-                the addresses of messages.
-            call: the id of the parent's call that sends it out, or "".
-            budget: the most tokens of its requests and their replies; None is the parent's.
-            description: what it does; an instruction message.
-            store: a folder: the agent is in a repository of its own there, linked both ways, with copies of what it
-                inherits. `release` or `close` closes it.
+            purpose: its task, as the first prompt.
+            parent: the parent session or branch; by default HEAD's branch.
+            inherit: the parent's messages to start with: "full" (all), "summary" (the state of the work), "none", or
+                addresses.
+            call: the id of an open tool call of the parent, or "".
+            budget: maximum tokens of a request and its reply; by default the parent's.
+            description: its role, as an instruction message.
+            store: a folder for a repository of its own, which is created if needed and linked both ways. Inherited
+                messages are copied. `release` or `close` closes it.
             model: as in `sessions.start`.
             compaction: as in `sessions.start`.
 
         Raises:
             AlreadyExistsError: there is an agent of this name.
             UnbornBranchError, RefNotFoundError: the parent has no commit, or does not exist.
-            MessageNotFoundError: a message to inherit is not there.
-            InvalidInputError: an argument is not valid, or the parent has no such call without a result.
+            MessageNotFoundError: a message to inherit does not exist.
+            InvalidInputError: an argument is not valid, or the parent has no such open call.
         """
         check.text(name=name, purpose=purpose, call=call, description=description)
         check.count(budget=budget)
@@ -172,7 +171,7 @@ class Agents:
                 f"there is an agent {name}", code=errors.ErrorCode.BRANCH_EXISTS, ref=ref
             )
         picked = self._picked(inherit)
-        known = SessionFacts.of(self._facts_of(above))
+        known = SessionFacts.of(history.facts.branch_facts(above))
         facts = {
             names.TYPE: AGENT_TYPE,
             names.STATE: "open",
@@ -222,7 +221,7 @@ class Agents:
         messages: Sequence[Message],
         options: Mapping[str, Any],
     ) -> AgentSession:
-        """Return a new agent in a repository of its own."""
+        """Create an agent in a repository of its own."""
         other = links.opened_or_made(self._writer, path)
         try:
             if other.store.refs.read(ref) is not None:
@@ -251,7 +250,7 @@ class Agents:
     def resume(
         self, name: str, *, model: Model | None = None, compaction: str = INLINE
     ) -> AgentSession:
-        """Return an agent to go on with from its last commit; `open_calls` says what it waits for.
+        """Resume an agent at its last commit; `open_calls` lists calls without a result.
 
         Raises:
             LockedError: another process has it open.
@@ -275,7 +274,7 @@ class Agents:
         return agent
 
     def list(self, *, parent: str | Session = "") -> List[AgentInfo]:
-        """Return the agents, sorted by name; with a parent, only those that it sent out."""
+        """Return the agents, sorted by name; with a parent, only its own."""
         above = self._parent(parent).ref if parent else ""
         found = [self._info(ref) for ref in self._refs()]
         for link in links.linked_stores(self._store):
@@ -288,7 +287,7 @@ class Agents:
         return [each for each in found if not above or each.parent == above]
 
     def linked(self) -> List[tuple[links.LinkedStore, str]]:
-        """Return the linked repositories, each with the reason why it cannot be opened, or ""."""
+        """Return the linked repositories, each with its error if it cannot be opened, else ""."""
         found: List[tuple[links.LinkedStore, str]] = []
         for link in links.linked_stores(self._store):
             try:
@@ -303,14 +302,14 @@ class Agents:
 
         Raises:
             RefNotFoundError: there is no such agent.
-            RepositoryNotFoundError, StateError: its repository is gone, or another one.
+            RepositoryNotFoundError, StateError: its repository is missing, or another one is there.
         """
         with self._holding(name) as (writer, ref, link):
             info = Agents(writer)._info(ref)
             return info if link is None else self._linked(info, link)
 
     def tree(self) -> List[tuple[int, AgentInfo]]:
-        """Return all agents, each after its parent, with its depth."""
+        """Return (depth, agent) in tree order."""
         everyone = self.list()
         found: List[tuple[int, AgentInfo]] = []
         refs = {each.ref for each in everyone}
@@ -333,20 +332,19 @@ class Agents:
         text: str = "",
         model: Model | None = None,
     ) -> Collapsed:
-        """Take back what an agent concluded, as one message of its parent.
+        """Add an agent's conclusion to its parent, as one message with files and decisions.
 
-        It has the conclusion, the files and the decisions, and answers the call that sent the agent out, if that is
-        still open. Its commit links a soft checkpoint of the agent, so that `expand` works when its branch is gone.
-        Done again, it is about what the agent added since.
+        The message answers the call that spawned the agent, if that is open. The commit links a soft checkpoint of the
+        agent, so `expand` works after its branch is deleted. A second collapse covers only newer messages.
 
         Args:
             name: the agent.
-            to: the session or branch that gets the message; "" is the parent.
-            text: the conclusion; "" takes what the agent said last.
+            to: the session or branch that gets the message; by default the parent.
+            text: the conclusion; by default the agent's last answer.
             model: writes the conclusion.
 
         Raises:
-            InvalidInputError: the agent would be collapsed into itself, or its parent is not known.
+            InvalidInputError: the target is the agent itself, or its parent is unknown.
             ModelError: the model failed; nothing was written.
             RefNotFoundError: there is no such agent, or no such branch.
         """
@@ -356,15 +354,13 @@ class Agents:
             there = Agents(writer)
             info = there._info(ref)
             if not to and not info.parent:
-                raise errors.InvalidInputError(
-                    f"{name} has no known parent: say where it goes (to)"
-                )
+                raise errors.InvalidInputError(f"{name} has no known parent: give `to`")
             above = self._parent(to or info.parent)
             if above.ref == ref and link is None:
                 raise errors.InvalidInputError(f"{name} cannot be collapsed into itself")
             child = writer.on(ref)
             tip = resolve_commit(child.store, "HEAD")
-            before = self._facts_of(above).get(COLLAPSED + ref, "")
+            before = history.facts.branch_facts(above).get(COLLAPSED + ref, "")
             if before == str(tip):
                 return Collapsed(info.name, False, None, None, "", "", "")
             since = f"{before}..HEAD" if is_full_id(before) else there._own_range(info)
@@ -387,14 +383,14 @@ class Agents:
         return Collapsed(info.name, True, made.oid, address, said, saved.name, call)
 
     def expand(self, message: str | Address, *, ref: str | Session = "") -> CommitResult:
-        """Show the messages of a collapsed agent for good, after the message that it was collapsed to.
+        """Add the messages of a collapsed agent to the branch, after its conclusion.
 
         Args:
-            message: that message, from `Collapsed.address`.
-            ref: the branch or session that holds it; "" is HEAD's.
+            message: the conclusion (`Collapsed.address`).
+            ref: its branch or session; by default HEAD's branch.
 
         Raises:
-            InvalidInputError: no agent was collapsed to this message.
+            InvalidInputError: the message is not the conclusion of an agent.
         """
         above = self._parent(ref)
         found = self._collapsed(above, message)
@@ -409,7 +405,7 @@ class Agents:
         return history.commit.write(draft, message=f"expand {found.address.short(8)}")
 
     def expanded(self, *messages: str | Address, ref: str | Session = "") -> Compiler:
-        """Return a compiler for `compile`: it shows the messages of collapsed agents in place, and writes nothing."""
+        """Return a compiler for `compile` that shows collapsed agents in full; it writes nothing."""
         above = self._parent(ref)
         found = {each.after: each for each in (self._collapsed(above, m) for m in messages)}
         read = above.store.objects.read
@@ -429,7 +425,7 @@ class Agents:
         """Return the commits of agents and of their parents, oldest first.
 
         Args:
-            wanted: the agents; none is all.
+            wanted: the agents; by default all.
         """
         infos = [self.get(each) for each in wanted] if wanted else self.list()
         refs = dict.fromkeys([each.ref for each in infos])
@@ -451,7 +447,7 @@ class Agents:
 
     @contextmanager
     def _holding(self, name: str) -> Iterator[tuple[Writer, str, links.LinkedStore | None]]:
-        """Open the repository of an agent: its writer, the agent's branch, and the link to it, or None."""
+        """Open the repository of an agent; yield its writer, the agent's branch, and the link or None."""
         try:
             ref = self._ref(name)
         except errors.RefNotFoundError:
@@ -465,7 +461,7 @@ class Agents:
             yield other, Agents(other)._ref(name), link
 
     def _link_of(self, name: str) -> links.LinkedStore | None:
-        """Return the link to the repository that has an agent, or None."""
+        """Return the link to the repository of an agent, or None."""
         for link in links.linked_stores(self._store):
             with links.opened(self._writer, link) as other:
                 try:
@@ -476,19 +472,21 @@ class Agents:
         return None
 
     def _sent_from(self, above: Agents) -> List[AgentInfo]:
-        """Return the agents here that another repository sent out."""
+        """Return the agents here whose parent is in another repository."""
         wanted = above._store.config.store_id
         found = []
         for ref in self._refs():
-            if self._facts_of(self._writer.on(ref)).get(PARENT_STORE) == wanted:
+            if history.facts.branch_facts(self._writer.on(ref)).get(PARENT_STORE) == wanted:
                 found.append(self._info(ref))
         return found
 
     def _linked(self, info: AgentInfo, link: links.LinkedStore) -> AgentInfo:
-        """Return an agent of another repository, as seen from here."""
+        """Return an agent of a linked repository, with its folder and `ahead`."""
         ahead = None
         if info.parent and self._store.refs.read(info.parent) is not None:
-            before = self._facts_of(self._writer.on(info.parent)).get(COLLAPSED + info.ref, "")
+            before = history.facts.branch_facts(self._writer.on(info.parent)).get(
+                COLLAPSED + info.ref, ""
+            )
             if is_full_id(before):
                 with links.opened(self._writer, link) as other:
                     ahead = _ahead_of(other.on(info.ref), ObjectId.parse(before))
@@ -520,7 +518,7 @@ class Agents:
         raise errors.RefNotFoundError(f"there is no agent {name}", ref=own)
 
     def _picked(self, inherit: str | Sequence[str | Address]) -> List[str]:
-        """Return the addresses that an agent inherits; none if it inherits in another way."""
+        """Return the addresses to inherit; empty for "full", "summary" and "none"."""
         if isinstance(inherit, str):
             if inherit not in (FULL, SUMMARISED, NONE):
                 raise errors.InvalidInputError(
@@ -540,13 +538,9 @@ class Agents:
             return self._writer
         return self._writer.on(history.branches.find_branch(self._store, parent))
 
-    def _facts_of(self, writer: Writer) -> dict[str, str]:
-        head = writer.store.refs.head()
-        return history.facts.newest_facts(writer.contexts, writer.ref, head.oid)
-
     def _info(self, ref: str) -> AgentInfo:
         writer = self._writer.on(ref)
-        facts = self._facts_of(writer)
+        facts = history.facts.branch_facts(writer)
         parent = facts.get(names.PARENT, "") if facts.get(names.TYPE) == AGENT_TYPE else ""
         if not parent and f"/{AGENTS}/" in ref:
             parent = ref.partition(f"/{AGENTS}/")[0]
@@ -569,7 +563,7 @@ class Agents:
 
     def _state(self, writer: Writer, ref: str, facts: dict[str, str]) -> str:
         if facts.get(names.CLOSED) or facts.get(names.TYPE) != AGENT_TYPE:
-            return FINISHED  # what was imported has ended
+            return FINISHED  # imported
         session = Session(writer)
         if self._store.local and not is_held(self._store, ref):
             began = any(each.model or each.role == "assistant" for each in session.messages())
@@ -579,7 +573,7 @@ class Agents:
     def _ahead(self, writer: Writer, ref: str, parent: str) -> int | None:
         if not parent or self._store.refs.read(parent) is None:
             return None
-        before = self._facts_of(self._writer.on(parent)).get(COLLAPSED + ref, "")
+        before = history.facts.branch_facts(self._writer.on(parent)).get(COLLAPSED + ref, "")
         return _ahead_of(writer, ObjectId.parse(before)) if is_full_id(before) else None
 
     # Inheriting and collapsing
@@ -592,7 +586,7 @@ class Agents:
         return f"Summary of the work of {name_of_agent(above.ref)}\n\n{state.as_text()}"
 
     def _own_range(self, info: AgentInfo) -> str:
-        """Return the range of what an agent added itself, or "" for all of it."""
+        """Return the range of an agent's own messages; "" if it inherited none."""
         if info.point is None:
             return ""
         commits = history.log.log(self._store.on(info.ref), "HEAD")
@@ -608,7 +602,7 @@ class Agents:
         return save_soft(child, f"{base}/{number}", "HEAD", "collapsed", model, since)
 
     def _conclusion(self, saved: Checkpoint, info: AgentInfo, text: str) -> str:
-        """Return the text of a collapsed agent."""
+        """Return the text of the conclusion message."""
         data = soft_data(self._store, saved)
         said = text or data.get("summary") or data.get("outcome") or data.get("last_said") or ""
         lines = [f"Agent {info.name}: {said or 'no conclusion'}"]
@@ -624,7 +618,7 @@ class Agents:
         return bool(call) and any(each.id == call for each in open_calls(Session(above)))
 
     def _collapsed(self, above: Writer, message: str | Address) -> _Own:
-        """Return what an agent that was collapsed to a message has, and the parent has not."""
+        """Return the messages of a collapsed agent that its parent lacks."""
         store = above.store
         address = resolve_address(store, name_of(message, "message"))
         state = above.contexts.fold(resolve_commit(store, "HEAD"))
@@ -637,7 +631,7 @@ class Agents:
         id_, _, name = (saved or "").partition(":")
         link = next((each for each in links.linked_stores(self._store) if each.id == id_), None)
         if link is None or not is_full_id(name):
-            raise errors.InvalidInputError(f"no agent was collapsed to message {address}")
+            raise errors.InvalidInputError(f"message {address} is not the conclusion of an agent")
         with links.opened(self._writer, link) as other:
             read = other.store.objects.read
             copies = [load_message(e.message, read) for e in _entries(other, ObjectId.parse(name))]
@@ -645,7 +639,7 @@ class Agents:
 
 
 class _Own(NamedTuple):
-    """What an agent has and its parent has not: entries to carry, or copies from another repository."""
+    """Messages that a parent lacks: entries to carry, or copies from another repository."""
 
     address: Address
     after: Address
@@ -654,13 +648,13 @@ class _Own(NamedTuple):
 
 
 def _ahead_of(writer: Writer, before: ObjectId) -> int:
-    """Return how many messages of a branch a commit of it did not have."""
+    """Return the number of visible messages that are newer than a commit."""
     then = set(writer.contexts.fold(before).addresses())
     return sum(each.address not in then for each in writer.contexts.compile().messages)
 
 
 def _entries(writer: Writer, saved: ObjectId) -> List[Entry]:
-    """Return the messages of an agent, given the commit of its soft checkpoint."""
+    """Return the messages of an agent from the commit of its soft checkpoint."""
     linked = writer.contexts.read_commit(saved).links
     source = next((each for relation, each in linked if relation == SOURCE), None)
     if not isinstance(source, ObjectId):

@@ -1,7 +1,6 @@
-"""Repositories that agents of this one are in, and those that sent out agents that are here.
+"""Links between repositories whose agents have a parent in the other one.
 
-A link is the id of the other repository and its folder. It stands in a local file, which git does not carry: another
-clone knows other folders.
+A link is the other repository's id and folder. Links are in a local file outside git, since folders differ by clone.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _FILE = "links"
 
 @value
 class LinkedStore:
-    """Another repository.
+    """A linked repository.
 
     Attributes:
         id: its id.
@@ -35,7 +34,7 @@ class LinkedStore:
 
 
 def linked_stores(store: Store) -> list[LinkedStore]:
-    """Return the links of a repository, sorted by id; an unreadable file has none."""
+    """Return the links of a repository, sorted by id; empty if the file is unreadable."""
     if not store.local:
         return []
     try:
@@ -58,13 +57,13 @@ def link_stores(one: Store, other: Store) -> None:
             known[linked.config.store_id] = linked.layout.root
             store.disk.make_directory(store.layout.local_dir)
             data = json.dumps(known, indent=1).encode() + b"\n"
-            # Not synced: a path of this machine. The agents are in the other repository, and name this one.
+            # Not synced: after a power cut, the next `spawn` there links the folder again.
             scratch = store.layout.tmp_dir
             replace_file(store.disk, _path(store), data, durable=False, scratch=scratch)
 
 
 def opened_or_made(writer: Writer, path: str) -> Writer:
-    """Return the writer of the repository in a folder, which is created if there is none.
+    """Open the repository in a folder, or create it.
 
     Raises:
         UnsupportedFormatError: a newer version wrote it.
@@ -83,11 +82,11 @@ def opened_or_made(writer: Writer, path: str) -> Writer:
 
 @contextmanager
 def opened(writer: Writer, link: LinkedStore) -> Iterator[Writer]:
-    """Open a linked repository for a while.
+    """Open a linked repository within a block.
 
     Raises:
-        RepositoryNotFoundError: it is gone.
-        StateError: there is another repository in its place.
+        RepositoryNotFoundError: it is missing.
+        StateError: another repository is in its place.
         UnsupportedFormatError: a newer version wrote it.
     """
     if not os.path.isdir(link.path):

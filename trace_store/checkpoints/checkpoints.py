@@ -53,7 +53,7 @@ class Checkpoints:
             ref: a branch or another revision.
             reason: why.
             soft: save a summary.
-            range: the messages that a summary is about, as in `A..B`; "" is the whole context.
+            range: the messages to summarise, such as `A..B`; "" is the whole context.
             model: writes the prose of the summary; without one, it is built by rules.
 
         Raises:
@@ -67,7 +67,7 @@ class Checkpoints:
         if soft:
             return soft_checkpoints.save_soft(self._writer, name, ref, reason, model, range)
         if range:
-            raise errors.InvalidInputError("a range can be summarised: set `soft`")
+            raise errors.InvalidInputError("a range requires `soft`")
         store, change = self._store, self._writer.begin()
         full = hard.free_name(name)
         commit = revisions.resolve_commit(store, ref)
@@ -78,7 +78,7 @@ class Checkpoints:
     def state(self, ref: str = "HEAD", *, range: str = "") -> WorkState:
         """Return the state of the work on a branch, or in a range of its messages; raises as `soft.state_at`.
 
-        It is what a soft checkpoint would save: tasks, decisions, checks, files, open ends. Nothing is written.
+        A soft checkpoint saves the same: tasks, decisions, checks, files, open ends. Nothing is written.
         """
         check.text(ref=ref, range=range)
         return soft_checkpoints.state_at(self._writer, ref, range)

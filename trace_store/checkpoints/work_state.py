@@ -15,6 +15,7 @@ from trace_store.context.activity import (
     REJECTED,
     RUN,
     WRITE,
+    ToDo,
     activity_of,
     counts_checks,
     output_lines,
@@ -25,6 +26,7 @@ from trace_store.context.wording import (
     INSTRUCTION,
     SENTENCE_CHARACTERS,
     SENTENCE_END,
+    Decision,
     decisions_in,
     excerpt,
     head_and_tail,
@@ -37,12 +39,11 @@ from trace_store.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from trace_store.context.activity import Activity, ToDo, ToolStep
+    from trace_store.context.activity import Activity, ToolStep
     from trace_store.context.compiled import MessageLike
-    from trace_store.context.wording import Decision
 
 SCHEMA = "trace.checkpoint/1"
 IN_PROGRESS = "in_progress"
@@ -170,17 +171,17 @@ class WorkState:
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The to-dos that are done."""
+        """Completed to-dos."""
         return tuple(each.text for each in self.tasks if each.is_done)
 
     @property
     def in_progress(self) -> tuple[str, ...]:
-        """The to-dos that are being worked on."""
+        """To-dos in progress."""
         return tuple(each.text for each in self.tasks if each.status == IN_PROGRESS)
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """The to-dos that were not begun."""
+        """To-dos that are not started."""
         not_open = (IN_PROGRESS, DROPPED)
         return tuple(
             each.text for each in self.tasks if not each.is_done and each.status not in not_open
@@ -188,13 +189,48 @@ class WorkState:
 
     @property
     def blockers(self) -> tuple[str, ...]:
-        """What is in the way: the checks that fail, with the line that says how, and unfinished work."""
+        """Failing checks with their error line, and unfinished work."""
         failed = [f"{each.program}: {each.said}" for each in self.checks if not each.passed]
         return (*failed, *self.open_ends)
 
     def as_map(self) -> dict[str, Any]:
         """Return it as JSON values, as a soft checkpoint stores it."""
         return {"schema": SCHEMA, **record(self)}
+
+    @classmethod
+    def from_map(cls, data: Mapping[str, Any]) -> WorkState:
+        """Return the state that `as_map` returned.
+
+        Raises:
+            KeyError, TypeError: the values have another form.
+        """
+        return cls(
+            request=data["request"],
+            latest_request=data["latest_request"],
+            requests=tuple(data["requests"]),
+            constraints=tuple(data["constraints"]),
+            outcome=data["outcome"],
+            last_said=data["last_said"],
+            summary=data["summary"],
+            files=tuple(
+                FileNote(e["path"], e["reads"], e["writes"], e["finding"], e["deleted"])
+                for e in data["files"]
+            ),
+            tasks=tuple(ToDo(e["text"], e["status"]) for e in data["tasks"]),
+            decisions=tuple(Decision(e["text"], e["reason"], None) for e in data["decisions"]),
+            checks=tuple(
+                Check(e["program"], e["passed"], e["said"], e["writes_since"])
+                for e in data["checks"]
+            ),
+            running=tuple(data["running"]),
+            links=tuple(data["links"]),
+            code_commit=data["code_commit"],
+            open_ends=tuple(data["open_ends"]),
+            command_count=data["command_count"],
+            error_count=data["error_count"],
+            message_count=data["message_count"],
+            token_count=data["token_count"],
+        )
 
     def as_text(self) -> str:
         """Return it as Markdown, for a model and for people."""

@@ -200,7 +200,7 @@ class Compression:
     def trimmer(
         self, to: int, range: str = "", *, keep_last: int | None = None, ref: str = ""
     ) -> Compiler:
-        """Return a compiler for `compile` that trims a context as far as possible, and writes nothing."""
+        """Return a compiler for `compile` that trims the context; it writes nothing."""
         check.count(to=to, keep_last=keep_last)
         check.text(range=range)
         contexts = self._to(ref).contexts
@@ -221,7 +221,7 @@ class Compression:
         keep_last: int | None = None,
         ref: str = "",
     ) -> CompressionPlan:
-        """Return what `compress` would replace, and can be given; arguments and errors are as there."""
+        """Return the plan of `compress`, which accepts it; arguments and errors are the same."""
         check.count(to=to, keep_last=keep_last)
         check.text(range=range)
         writer = self._to(ref)
@@ -252,8 +252,8 @@ class Compression:
         Args:
             to: the most tokens that the context should have, at most 60 % of the repository's budget; None is that.
             range: the messages to replace; "" is all but the newest.
-            plan: what `plan` returned, in place of `to`, `range` and `keep_last`.
-            keep_last: keep at least the last so many turns of the user whole.
+            plan: a result of `plan`, instead of `to`, `range` and `keep_last`.
+            keep_last: the minimum number of user turns to keep whole at the end.
             model: writes the summaries: a model, or a function from a request to a text. None takes the sentences that
                 matter most.
             text: a summary, already written, of a range that is a single run of messages. Its author has read them,

@@ -57,7 +57,7 @@ from trace_store.store.revision import resolve_commit
 from trace_store.store.store import Store
 
 SUMMARY, TOOL_IO = "summary", "tool_io"
-"""The kinds of summaries, and of messages of the user that are the output of a tool, as some formats file it."""
+"""Kinds of messages: summaries, and tool output that some formats store as a user message."""
 VERSION = 1
 """The version of the rules, recorded in the commit."""
 LIMIT_SHARE = 0.6
@@ -239,8 +239,8 @@ class Planner:
             range: the messages to compress, as in `selection.select`. Without one, as many of the newest messages stay
                 as the target allows.
             target: the maximum tokens of the context; None replaces the whole range, at any size.
-            keep_last: how many of the last turns of the user stay, at least.
-            also_unread: replace also what no model was shown yet.
+            keep_last: the minimum number of user turns to keep at the end.
+            also_unread: also replace messages that no model has seen.
 
         Raises:
             InvalidInputError: the range is malformed, or names nothing that can be replaced.
@@ -318,7 +318,7 @@ class Planner:
         return CompressionPlan(self.tip, target, self.before, after, smallest, messages, runs, kept)
 
     def _start_of_turns(self, shown: Sequence[Entry], count: int | None) -> int:
-        """Return the position of the first of the user's last turns."""
+        """Return the position of the first kept turn."""
         if not count:
             return len(shown)
         turns = [at for at, entry in enumerate(shown) if _is_turn(entry)]
@@ -456,10 +456,10 @@ class Planner:
         raise errors.StateError(why, code=errors.ErrorCode.NO_GAIN)
 
     def renewed(self, found: CompressionPlan) -> CompressionPlan:
-        """Return an earlier plan of the branch for its present tip.
+        """Return an earlier plan, updated to the current tip.
 
         Raises:
-            RefChangedError: the messages to replace were changed since.
+            RefChangedError: the messages to replace have changed since.
         """
         then = fold_of(self.store, found.tip)
         self._check_unchanged(found, then, self.state, self.tip)
@@ -520,7 +520,7 @@ class Summaries:
             text: a summary written by hand, for a plan with a single run.
             window: the maximum tokens of history in one request.
             focus: what the summaries should dwell on, or "".
-            progress: called with the numbers of written and of all summaries, before each request.
+            progress: called with (written, total) summaries before each request.
 
         Raises:
             StateError: code `no-gain` if the summaries are not shorter than what they replace.
@@ -558,7 +558,7 @@ class Summaries:
             self._progress(self._written, len(self._plan.runs))
 
     def _watched(self, model: Model) -> Model:
-        """Return a model that tells the progress before each request."""
+        """Wrap a model to report progress before each request."""
         if self._progress is None:
             return model
 

@@ -18,9 +18,9 @@ REQUESTS_SHARE = 0.25
 LONGEST = 400
 """A longer sentence is cut, so that one cannot fill a summary."""
 _SMALLEST_LINE = 3
-"""No line with its role has fewer tokens."""
+"""Minimum tokens of a line with its role."""
 FACTS = 1
-"""Sentences up to this rank say what was asked for, ruled out or decided."""
+"""Highest rank of a sentence that states a decision or a constraint."""
 _SMALLEST_REQUEST = 24
 """A request that has to be cut to fewer tokens is left to the choice of sentences."""
 _NAMED = re.compile(r"`[^`\n]{1,80}`|\b\w+\.\w{1,5}\b|/\w+|\b\d[\d.,:]*\b|\b[a-z]+_[a-z_]+\b")
@@ -155,7 +155,9 @@ class _Extraction:
         message = self._passage.messages[at]
         form = sentence.casefold()
         if is_progress and message.role != "user":
-            form = _VARYING.sub("#", form)  # "12 of 40 tests pass" is said once
+            form = _VARYING.sub(
+                "#", form
+            )  # keep one of "12 of 40 tests pass", "40 of 40 tests pass"
         line = f"{message.role}: {sentence}"
         if form in self._seen:
             return

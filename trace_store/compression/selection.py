@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 COMPRESSION = "compression"
 UNREAD = "not shown to a model yet"
-"""Why messages stay that arrived after a model's last answer."""
+"""Reason to keep messages that arrived after the model's last answer."""
 SUMMARISES = (COMPRESSION, "compaction", "merge")
 """Reasons of a `replace` whose messages are summaries."""
 
@@ -56,7 +56,7 @@ class Origin:
 
 
 def unread_from(roles: Sequence[str]) -> int:
-    """Return the position of the first message that no model was shown yet: the one after a model's last answer.
+    """Return the position of the first unread message, after the model's last answer.
 
     Args:
         roles: the role of each visible message, in order.

@@ -133,7 +133,7 @@ class _Trim:
     """A trim in progress.
 
     Attributes:
-        unread: the position of the first message that no model was shown yet.
+        unread: position of the first message that no model has seen.
         savings: the tokens that each change saves, by step.
         reasons: the last step that changed a message, by position.
     """
@@ -371,7 +371,7 @@ def plan(
 
     Args:
         contexts: compiles the contexts of the branch.
-        compiled: a context of the branch to trim; None is that of its tip.
+        compiled: the context to trim; by default that of the tip.
         range: the messages that may change, as in `selection.select`; "" is all.
         to: the maximum tokens of the context, counted as by `token_count`; None saves as much as possible.
         keep_last: number of last user turns that stay whole, however large. None keeps KEPT_TURNS of them, as far as

@@ -44,7 +44,7 @@ _INSTRUCTION_ROLES = frozenset({"system", "developer"})
 def working_context(
     contexts: ContextCompiler, compiled: CompiledContext | None = None
 ) -> WorkingContext:
-    """Return a context of HEAD's branch, to try out changes; None is that of its tip.
+    """Return a working copy of a context, by default that of HEAD's tip.
 
     Raises:
         UnbornBranchError: the branch has no commit.
@@ -252,7 +252,7 @@ class WorkingContext:
             draft.replace(targets, [note], reason=REASON, sources=targets)
 
     def changed_messages(self) -> list[Message]:
-        """Return the messages of the context with the changes."""
+        """Return the messages with the changes applied."""
         found: list[Message] = list(self.messages)
         for at, parts in self.parts.items():
             one = self.messages[at]

@@ -78,7 +78,7 @@ class ContextCompiler:
 
     Attributes:
         store: the store, whose HEAD is the branch.
-        facts: the newest facts at some tips, by branch; see `history.facts`.
+        facts: cache of `history.facts`.
     """
 
     def __init__(self, store: Store, *, tokenizer: Tokenizer | None = None) -> None:
@@ -510,7 +510,7 @@ class _Source:
         return MeasuredReport(measured.commit, at, report.token_count, report.name, sums)
 
     def _sums_at(self, commit: bytes) -> Sums | None:
-        """Return the tokens of the messages and tools at another commit, not scaled; None if it is gone."""
+        """Return the unscaled tokens of messages and tools at another commit; None if it is missing."""
         try:
             total, text, media = self._compiler.message_sums(
                 commit, self._tokenizer, self.counting(), cold=self._cold
@@ -653,7 +653,7 @@ def _commit_at(contexts: ContextCompiler, revision: str | ObjectId, at: str) -> 
             return commit
         if revisions.commits_of(contexts.store).is_ancestor(commit, start):
             return commit
-        moment = contexts.read_commit(commit).time  # of another line, it means its time
+        moment = contexts.read_commit(commit).time  # on another branch: use its time
     found = revisions.newest_not_after(contexts.store, start, moment)
     if found is None:
         raise errors.NotFoundError(f"{revision} has no commit before {at}")

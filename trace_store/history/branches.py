@@ -217,8 +217,7 @@ class Branches:
         """
         check.text(name=name)
         writer = self._writer.on(find_branch(self._writer.store, name)) if name else self._writer
-        head = writer.store.refs.head()
-        return history.facts.newest_facts(writer.contexts, head.ref or "HEAD", head.oid)
+        return history.facts.branch_facts(writer)
 
     def containing(self, what: Revision) -> List[str]:
         """Return the full names of the refs whose history contains a commit, sorted.
@@ -259,7 +258,7 @@ class Branches:
         Args:
             what: an address, as a value or as text; the id of a blob; or any other text, found ignoring case.
             is_text: search for a text even if it reads as an address.
-            at: a time, or a commit, which means its time: only what contexts showed then.
+            at: a time, or a commit for its time: only versions that were visible then.
 
         Raises:
             InvalidInputError: `what` is an empty text, a commit (use `containing`), or of another type; or `at` is
@@ -511,7 +510,7 @@ def branch_of_head(store: Store) -> str:
 
 
 def moment_of(store: Store, text: str) -> int:
-    """Return the time that a text means: a time, or that of a commit, in milliseconds since the epoch.
+    """Return a time, or the time of a commit, in milliseconds since the epoch.
 
     Raises:
         InvalidInputError: it is neither.

@@ -1,7 +1,7 @@
-"""The newest facts of a branch: of each name, the value that its newest commit with one recorded.
+"""Newest facts of a branch: for each name, the value from the newest commit that records one.
 
-Along first parents the newer commit counts; what a merge brought counts if it is younger. Found values are kept per
-branch in memory and in a file of the compile index, so that only newer commits are read. The file can be deleted.
+The walk follows first parents. A value from a merged branch wins if its commit is younger. Results are cached for each
+branch, in memory and in a file of the compile index, so only newer commits are read. The file can be deleted.
 """
 
 from __future__ import annotations
@@ -16,22 +16,32 @@ from trace_store.errors import NotFoundError, StorageError
 from trace_store.objects.operations import META, facts_of
 from trace_store.store.revision import commits_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.writer import Writer
+
 Facts: TypeAlias = dict[str, tuple[int, str]]
-"""Value of each name, after the time of its commit."""
+"""(commit time, value) by name."""
 
 VERSION = 1
 _COLUMN = "facts"
 _KEPT = 16
-"""Number of tips of a branch whose facts are kept, so that an undo finds those of the tip before."""
+"""Number of cached tips for each branch, so that an undo finds the previous one."""
 _UNSAVED = 64
-"""The file is written after reading this many commits."""
+"""Save the cache after reading this many commits."""
+
+
+def branch_facts(writer: Writer) -> dict[str, str]:
+    """Return the newest facts at the tip of a writer's branch; raises as `newest_facts`."""
+    head = writer.store.refs.head()
+    return newest_facts(writer.contexts, head.ref or "HEAD", head.oid)
 
 
 def newest_facts(contexts: ContextCompiler, ref: str, tip: ObjectId | None) -> dict[str, str]:
     """Return the newest facts at a commit, sorted by name.
 
     Args:
-        contexts: the branch's compiler, which keeps what was found.
+        contexts: the branch's compiler, which holds the cache.
         ref: the full name of the branch.
         tip: the commit; None has no facts.
 
@@ -72,14 +82,14 @@ def _walk(contexts: ContextCompiler, tip: ObjectId, known: dict[bytes, Facts]) -
 
 
 def _add(found: Facts, brought: Facts, name: str, given: tuple[int, str]) -> None:
-    """Add an older fact of the branch, unless it has a newer one, or a merge after it brought a younger one."""
+    """Add an older fact, unless the branch or a later merge has a newer value."""
     if name not in found:
         merged = brought.get(name)
         found[name] = merged if merged is not None and merged[0] > given[0] else given
 
 
 def _add_merged(contexts: ContextCompiler, parents: tuple[ObjectId, ...], brought: Facts) -> None:
-    """Add the facts of the commits that a merge brought, unless a later merge brought the name."""
+    """Add the facts of merged commits, unless a later merge has a value for the name."""
     own: Facts = {}
     for oid in commits_of(contexts.store).topological(list(parents[1:]), [parents[0]]):
         commit = contexts.read_commit(oid)

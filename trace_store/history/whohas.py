@@ -138,11 +138,11 @@ def whohas_text(contexts: ContextCompiler, text: str) -> list[VersionHolders]:
 def held_at(
     contexts: ContextCompiler, found: Sequence[VersionHolders], moment: int
 ) -> list[VersionHolders]:
-    """Return the versions that contexts showed at a time, each with the refs whose context it was.
+    """Return the versions that were visible at a time, each with the refs that showed it.
 
     Args:
         contexts: the compiler of the repository.
-        found: what one of the functions above returned.
+        found: the result of a function above.
         moment: milliseconds since the epoch.
     """
     store = contexts.store

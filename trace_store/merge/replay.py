@@ -381,7 +381,7 @@ class Replay:
         return MergePlan((), operations, tuple(collector.open), tuple(collector.settled), ())
 
     def _place(self, replayed: ReplayedCommits) -> Address | None:
-        """Return the message after which the next single message is put; None is the end."""
+        """Return the message to insert the next single message after; None appends."""
         named = self._stop.inputs.get("after")
         if not named:
             return None

@@ -1,7 +1,7 @@
-"""Compactions of one session: by a model or by rules, at once or in a thread, and their history.
+"""Compactions of one session, inline or in a thread, and their history.
 
-Only what a model was shown is compacted (`compression`). A summary is written from the original messages. After three
-failures of the model, rules take over for ten minutes.
+Only messages that a model has seen are compacted (`compression`). Summaries are written from the original messages.
+After three model failures, rules write them for ten minutes.
 """
 
 from __future__ import annotations
@@ -18,21 +18,19 @@ from trace_store.compression.selection import COMPRESSION
 from trace_store.compression.working import REASON as TRIM
 from trace_store.llm.contract import Model, Prompt
 from trace_store.objects import operations as ops
-from trace_store.sessions.facts import COUNT, SECONDS, WHY, WORK
+from trace_store.sessions.facts import BACKGROUND, COUNT, SECONDS, WHY, WORK
 from trace_store.writer import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.base.ident import Time
 
-INLINE, BACKGROUND, OFF = "inline", "background", "off"
-MODES = (INLINE, BACKGROUND, OFF)
 AT_LIMIT, ASKED = "at the limit", "asked"
-"""Why a compaction was made; else it is BACKGROUND."""
+"""Reasons of a compaction, beside BACKGROUND."""
 MAXIMUM_FAILURES = 3
 REST_MILLISECONDS = 10 * 60 * 1000
 _ROOM = 1.05
-"""A target is so much larger than the smallest that can be reached, for what arrives meanwhile."""
+"""Margin above the smallest possible target, for messages that arrive meanwhile."""
 _ATTEMPTS = 3
 _CHANGES = frozenset((ops.REPLACE, ops.EDIT))
 
@@ -44,13 +42,13 @@ class CompactionEntry:
     """One compaction of a session.
 
     Attributes:
-        commit: the commit, which `revert` takes back.
+        commit: its commit; `revert` undoes it.
         time: when it was written.
         why: "at the limit", "background" or "asked"; "" if another program made it.
-        before, after: the tokens of the context.
+        before, after: tokens of the context.
         summariser: "model", "extractive" or "manual"; "trim" if messages were shortened.
         model: the model that wrote the summary, or "".
-        seconds: how long it took, or "".
+        seconds: its duration in seconds, or "".
     """
 
     commit: ObjectId
@@ -64,16 +62,16 @@ class CompactionEntry:
 
     @property
     def saved(self) -> int:
-        """The tokens that it saved."""
+        """Tokens that it saved."""
         return max(0, self.before - self.after)
 
 
 class Compactor:
-    """Makes compactions of one branch.
+    """Compacts one branch.
 
     Attributes:
-        model: writes the summaries; None takes the sentences that matter most.
-        done: what was done since `take` was called last, a sentence each.
+        model: writes the summaries; None quotes the most important sentences.
+        done: one sentence for each step since the last `take`.
     """
 
     def __init__(
@@ -92,13 +90,13 @@ class Compactor:
         self._error: Exception | None = None
 
     def take(self) -> tuple[str, ...]:
-        """Return what was done, and forget it."""
+        """Return `done` and clear it."""
         done, self.done = tuple(self.done), []
         return done
 
     @property
     def is_running(self) -> bool:
-        """Whether a thread compacts."""
+        """Whether a compaction runs in a thread."""
         return self._thread is not None and self._thread.is_alive()
 
     def wait(self) -> None:
@@ -111,7 +109,7 @@ class Compactor:
             raise error
 
     def cancel(self) -> None:
-        """Let a compaction that runs end without writing, and wait for it."""
+        """Cancel a running compaction, and wait until it ends; it writes nothing."""
         self._cancelled.set()
         self.wait()
 
@@ -131,22 +129,22 @@ class Compactor:
             self._error = error
 
     def compact(self, to: int, why: str, *, instructions: str = "") -> bool:
-        """Summarise what a model was shown; return whether something was written.
+        """Summarise the messages that a model has seen; return True if something was written.
 
-        If the target cannot be reached, the context gets as small as it can. A failure of the model is noted, and rules
-        write the summary.
+        If the target cannot be reached, the context becomes as small as possible. If the model fails, rules write the
+        summary.
 
         Args:
-            to: the tokens that the context should have, as `token_count` counts.
+            to: the target in tokens, in the unit of `token_count`.
             why: one of the reasons above.
-            instructions: what the summary should dwell on, or "".
+            instructions: what the summary should focus on, or "".
 
         Raises:
             StorageError: the disk failed; nothing was written.
         """
         model, clock = self._usable_model(), self._writer.store.clock
         began = clock.now()
-        self._tell("compaction-started", why=why)
+        self._emit("compaction-started", why=why)
         work = self._work()
         for _ in range(_ATTEMPTS):
             try:
@@ -165,7 +163,7 @@ class Compactor:
                     },
                 )
             except errors.ModelCancelledError:
-                self._tell("compaction-cancelled")
+                self._emit("compaction-cancelled")
                 return False
             except errors.ModelError as error:
                 self._failed(str(error))
@@ -177,7 +175,7 @@ class Compactor:
                     break
                 to = smallest
             except errors.RefChangedError:
-                self.done.append("not compacted: another compaction was first")
+                self.done.append("not compacted: another compaction finished first")
                 break
             except (errors.StateError, errors.InvalidInputError) as error:
                 self.done.append(f"not compacted: {error}")
@@ -187,21 +185,18 @@ class Compactor:
                     if model is not None:
                         self._failures = 0
                     self.done.append(f"compacted by {made.summariser}")
-                self._tell("compaction-done", before=made.plan.before, after=made.after)
+                self._emit("compaction-done", before=made.plan.before, after=made.after)
                 return made.changed
-        self._tell("compaction-failed", why=self.done[-1] if self.done else "")
+        self._emit("compaction-failed", why=self.done[-1] if self.done else "")
         return False
 
     def count(self) -> int:
-        """Return how many compactions led to the context."""
-        writer = self._writer
-        head = writer.store.refs.head()
-        facts = history.facts.newest_facts(writer.contexts, writer.ref, head.oid)
-        known = facts.get(COUNT, "0")
+        """Return the number of compactions so far."""
+        known = history.facts.branch_facts(self._writer).get(COUNT, "0")
         return int(known) if known.isdecimal() else 0
 
     def trim(self, to: int) -> bool:
-        """Shorten what a model was shown, as far as possible; return whether something was written."""
+        """Trim messages that a model has seen, as far as possible; return True if something was written."""
         made = self._compression.trim(
             to, keep_last=0, partial=True, meta={WHY: AT_LIMIT}, message="trim: at the limit"
         )
@@ -210,7 +205,7 @@ class Compactor:
         return made.changed
 
     def _usable_model(self) -> Model | None:
-        """Return the model, as one that raises ModelError alone; None while rules stand in for it."""
+        """Return the model, wrapped so that it raises only ModelError; None while rules replace it."""
         model = self.model
         if model is None or self._writer.store.clock.now() < self._resting_until:
             return None
@@ -238,10 +233,7 @@ class Compactor:
     def _progress(self, done: int, whole: int) -> None:
         if self._cancelled.is_set():
             raise errors.ModelCancelledError("the compaction was cancelled")
-        self._tell("compaction-progress", done=done, of=whole)
-
-    def _tell(self, event: str, **data: Any) -> None:
-        self._emit(event, **data)
+        self._emit("compaction-progress", done=done, of=whole)
 
 
 def compactions(writer: Writer) -> Iterator[CompactionEntry]:
@@ -253,7 +245,7 @@ def compactions(writer: Writer) -> Iterator[CompactionEntry]:
     if writer.store.refs.head().oid is None:
         return
     for entry in history.log.log(writer.store, "HEAD"):
-        # The commit table knows what a commit does, so only few commits are read.
+        # The commit table lists the operations, so few commits are read.
         if _CHANGES.isdisjoint(entry.operations):
             continue
         commit = entry.commit

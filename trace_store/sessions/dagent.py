@@ -1,12 +1,12 @@
-"""What dagent keeps beside the chats of its sessions: type, task and state, description, context, and the summary.
+"""Companion files of dagent's chats: type, task, state, description, context and summary of a session.
 
-    session_ID.json               the session, and the names of the other files
+    session_ID.json               the session and the names of its files
     context_ID.json               the project
     agent-description_ID.json     the role
-    checkpoint_ID.json            the summary of messages that a compaction deleted; later builds: memory_ID.json
+    checkpoint_ID.json            the summary of deleted messages (memory_ID.json in later builds)
 
-One commit puts it on the branch that the chat was imported to; a session without a chat gets a branch. Unchanged files
-make no commit. Of a damaged file what can be read is taken, and the report says so.
+They are committed to the branch of the imported chat, or to a new branch if there is no chat. Unchanged files are
+skipped. Damaged files are reported, and the others are used.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from trace_store import errors, history
 from trace_store.base.frozen import replace
 from trace_store.base.oid import digest
 from trace_store.contracts.ref_names import SESSIONS
-from trace_store.disk.files import Disk, files_below, read_file
+from trace_store.disk.files import Disk, read_file
 from trace_store.history.draft import Draft
 from trace_store.importers.contract import Skip
 from trace_store.importers.convert import ref_component
-from trace_store.importers.formats.dagent import NAME
+from trace_store.importers.formats.dagent import CHAT, NAME
 from trace_store.importers.report import BranchReport, FileReport
 from trace_store.objects.message import Message
 from trace_store.sessions import facts as names
@@ -32,11 +32,11 @@ from trace_store.sessions.requests import CONTEXT, DESCRIPTION, INSTRUCTION, SUM
 from trace_store.writer import Writer
 
 SESSION = "session_"
-"""The beginning of the name of a session's file; its id follows."""
+"""File name prefix of a session, before its id."""
 COMPANIONS = (SESSION, "context_", "agent-description_", "checkpoint_", "memory_")
-"""The beginnings of the names of files that are no chats."""
+"""File name prefixes of companion files."""
 SOURCE = f"{names.PREFIX}dagent"
-"""The fact that holds the hash of what was read last."""
+"""Fact: the hash of the files at the last import."""
 IMPORT = "import"
 _ARCHIVED = "archived"
 _SECTIONS = (
@@ -62,49 +62,40 @@ _PROJECT = (
     ("Recent commits", "recentCommits"),
     ("Attachments", "attachments"),
 )
-"""What of a context a model is told; the path of someone's machine is left out."""
+"""(title, key) of the parts of a context that become a message; `projectRoot` is a local path, so it is left out."""
 
 
 def session_files(disk: Disk, paths: Iterable[str]) -> Iterator[str]:
-    """Yield the files of dagent's sessions in folders and beside named chats, each once."""
+    """Yield the session file of each chat or companion file once, if it exists."""
     seen: set[str] = set()
     for path in paths:
-        if os.path.isdir(path):
-            found = [
-                each for each in files_below(disk, path) if _is_session(os.path.basename(each))
-            ]
-        else:
-            folder, name = os.path.split(path)
-            stem = name.removesuffix(".json").partition("_")[2]
-            beside = os.path.join(folder, f"{SESSION}{stem}.json")
-            found = [beside] if stem and disk.exists(beside) else []
-        for each in found:
-            if each not in seen:
-                seen.add(each)
-                yield each
+        folder, name = os.path.split(path)
+        stem = name.removesuffix(".json").partition("_")[2]
+        if not stem or not name.startswith((CHAT, *COMPANIONS)):
+            continue
+        found = os.path.join(folder, f"{SESSION}{stem}.json")
+        if found not in seen and disk.exists(found):
+            seen.add(found)
+            yield found
 
 
 def migrate(writer: Writer, files: Iterable[str]) -> list[FileReport]:
-    """Put what is beside chats on the branches of their sessions; return a report for each session's file.
+    """Commit companion files to the branches of their sessions; return a report for each session file.
 
     Args:
         writer: the repository.
-        files: what `session_files` yields.
+        files: session files, from `session_files`.
     """
     return [_migrated(writer, Disk(), path) for path in files]
 
 
 def without_companions(reports: Sequence[FileReport]) -> list[FileReport]:
-    """Return reports without those of files that are no chats, which `migrate` reports."""
+    """Return the reports without those of companion files."""
     return [
         each
         for each in reports
         if each.format or not os.path.basename(each.path).startswith(COMPANIONS)
     ]
-
-
-def _is_session(name: str) -> bool:
-    return name.startswith(SESSION) and name.endswith(".json")
 
 
 class _Companions:
@@ -122,7 +113,7 @@ class _Companions:
         self.id = self.session.get("id") if isinstance(self.session.get("id"), str) else self._id
 
     def read(self, key: str, prefix: str) -> dict[str, Any]:
-        """Return another file of the session; empty if there is none."""
+        """Return a companion file; empty if it is missing."""
         named = self._named.get(key)
         name = os.path.basename(named) if isinstance(named, str) and named else ""
         for each in dict.fromkeys((name, f"{prefix}{self._id}.json")):
@@ -156,13 +147,14 @@ def _migrated(writer: Writer, disk: Disk, path: str) -> FileReport:
     mark = digest(b"\0".join(files.data)).hex()
     there = writer.on(ref)
     tip = there.store.refs.head().oid
-    known = history.facts.newest_facts(there.contexts, ref, tip)
-    if known.get(SOURCE) == mark and tip is not None:
+    if history.facts.branch_facts(there).get(SOURCE) == mark and tip is not None:
         return replace(report, skipped="unchanged", branches=(BranchReport(ref, tip),))
     draft = Draft(there, author=IMPORT)
     draft.configure(meta={SOURCE: mark, **_facts(session, project)})
     added = _draft_messages(draft, there, tip is not None, role, project, summary)
-    made = history.commit.write(draft, message="what dagent kept beside the chat", reason=IMPORT)
+    made = history.commit.write(
+        draft, message="dagent: description, context and summary", reason=IMPORT
+    )
     return replace(report, commits=1, messages=added, branches=(BranchReport(ref, made.oid),))
 
 
@@ -186,7 +178,7 @@ def _draft_messages(
     project: Mapping[str, Any],
     summary: Mapping[str, Any],
 ) -> int:
-    """Add description, context and summary at the start, or reword those that are there; return how many are new."""
+    """Insert or update the description, context and summary messages; return the number of new ones."""
     texts = {
         DESCRIPTION: "\n\n".join(_lines(role, ("roleInstructions", "toolInstructions"))),
         CONTEXT: _sections(project, _PROJECT),

@@ -1,4 +1,4 @@
-"""The facts that commits of a session record; the newest of each counts."""
+"""Facts that the commits of a session record; the newest value of each is current."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ LIMIT, TARGET, REPLY = (f"{PREFIX}{each}" for each in ("limit", "target", "reply
 CLOSED, ITERATION, CHECKS = f"{PREFIX}closed", f"{PREFIX}iteration", f"{PREFIX}checks"
 WHY, SECONDS, COUNT, WORK = (f"compaction.{each}" for each in ("why", "seconds", "count", "work"))
 PARENT, POINT, CALL = (f"{PREFIX}{each}" for each in ("parent", "point", "call"))
+INLINE, BACKGROUND, OFF = "inline", "background", "off"
+MODES = (INLINE, BACKGROUND, OFF)
+"""Modes of compaction."""
 DEFAULT_LIMIT, DEFAULT_TARGET, DEFAULT_REPLY = 100_000, 0.6, 8_000
 
 
 @value
 class SessionFacts:
-    """What a session is, by what its commits recorded.
+    """Current facts of a session.
 
     Attributes:
         type: such as "dev"; "" for a session of another program.
-        feature: the feature that it is about, or "".
-        task: the task that it is about, or "".
+        feature: its feature, or "".
+        task: the id of its task, or "".
         state: its state, such as "in_qa", or "".
-        limit: the most tokens of a request and its reply.
-        target: the share of the limit that a compaction leaves.
-        reply: the tokens that are kept free for the reply.
+        limit: the maximum tokens of a request and its reply.
+        target: the size after a compaction, as a share of the limit.
+        reply: tokens reserved for the reply.
         closed: why it was closed; "" if it is open.
-        iteration: the number of its last iteration; 0 without one.
+        iteration: the number of its last iteration; 0 if there is none.
     """
 
     type: str
@@ -43,17 +46,17 @@ class SessionFacts:
 
     @property
     def room(self) -> int:
-        """The most input tokens of a request."""
+        """Maximum input tokens of a request."""
         return self.limit - self.reply
 
     @property
     def goal(self) -> int:
-        """The input tokens that a compaction leaves."""
+        """Target input tokens after a compaction."""
         return min(int(self.limit * self.target), self.room)
 
     @classmethod
     def of(cls, facts: Mapping[str, str]) -> SessionFacts:
-        """Return those of a branch, from the newest values by name; unreadable numbers are the defaults."""
+        """Return the facts from values by name; invalid numbers become the defaults."""
         return cls(
             facts.get(TYPE, ""),
             facts.get(FEATURE, ""),

@@ -1,12 +1,13 @@
-"""The forecast of a request's input tokens, as its provider will count them.
+"""Forecast of a request's input tokens, as its provider will count them.
 
-A provider is taken to count a fixed prompt, and for each message its estimated tokens times a factor, give or take a
-share. So the forecast is what was last reported, plus the factor times what came since, minus the same of what went.
-Each report after messages were only added bounds the factor. The bound of the forecast takes what came at its largest,
-and what went at its smallest. What nobody reported, such as a provider's own prompt, is unknown until the first report
-or refusal.
+Model: a provider counts its own prompt, plus each message's estimated tokens times a factor, within a tolerance. The
+forecast starts at the last report. It adds the factor times the tokens that were added since, and subtracts the factor
+times the tokens that were removed. A report that follows only additions gives a sample of the factor. The upper bound
+assumes the largest factor for additions and the smallest for removals. The provider's own prompt is unknown until the
+first report or refusal.
 
-Sizes are the estimated tokens of the messages of a request by their address, and of what is beside them by "".
+`sizes` maps each message's address to its estimated tokens. The key "" is everything that is not a message: tools and
+overhead.
 """
 
 from __future__ import annotations
@@ -19,29 +20,29 @@ from typing import TypeAlias
 Sizes: TypeAlias = Mapping[str, int]
 
 STEPS = 20
-"""Number of reports that the factor is taken from."""
+"""Number of factor samples to keep."""
 _PRIOR = 2_000
-"""The first factor, 1, weighs as much as so many tokens."""
+"""Weight of the initial factor 1, in tokens."""
 _SMALLEST_STEP = 100
-"""Fewer new tokens say nothing about the factor."""
+"""Minimum new tokens for a factor sample."""
 _FACTORS = 0.9, 1.8
-"""The smallest and largest factor before reports bound it; estimates have the model's own factor already."""
+"""Smallest and largest factor until samples narrow it. Estimates include the model's known factor."""
 _PLAUSIBLE = 0.5, 4.0
-"""A step outside these was not about the same request."""
+"""Samples outside this range are ignored: the report was about another request."""
 _SPREAD = 0.15
-"""By which share a message may differ at least; more if reports do."""
+"""Minimum tolerance per message, as a share; it grows if samples differ more."""
 _HIDDEN = 0.01
-"""The share of a report by which the next may grow beside its messages, by hidden reasoning or a program's reminders.
+"""Allowance for hidden reasoning and reminders that are not messages, as a share of the last report.
 
-Without it 9% of 1,195 reports in transcripts of Claude Code and Codex are over the bound, with it 0.5%
+Without it, 9% of 1,195 reports in transcripts of Claude Code and Codex exceed the bound; with it, 0.5%
 (`python -m benchmarks.forecast_errors`).
 """
 _UNREPORTED = 1.3
-"""The factor of the bound before the first report."""
+"""Factor of the bound before the first report."""
 
 
 class Forecast:
-    """Forecasts the input tokens of the next requests of one session."""
+    """Forecasts input tokens for one session."""
 
     def __init__(self) -> None:
         self._steps: deque[tuple[int, int]] = deque(maxlen=STEPS)
@@ -53,39 +54,39 @@ class Forecast:
         """Whether a provider has reported the size of a request."""
         return self._reported > 0
 
-    def learn(self, came: int, reported: int) -> None:
-        """Take what was reported for messages that came, without others that went, as a step.
+    def learn(self, added: int, reported: int) -> None:
+        """Add a factor sample from a step in which messages were only added.
 
         Args:
-            came: their estimated tokens.
-            reported: by how much the report grew.
+            added: their estimated tokens.
+            reported: the growth of the reported tokens.
         """
-        if came >= _SMALLEST_STEP:
+        if added >= _SMALLEST_STEP:
             low, high = _PLAUSIBLE
-            if low < reported / came < high:
-                self._steps.append((came, reported))
+            if low < reported / added < high:
+                self._steps.append((added, reported))
 
     def report(self, sizes: Sizes, reported: int) -> None:
-        """Take what a provider reported for a request.
+        """Record a provider's report for a request.
 
         Args:
-            sizes: what the request held.
+            sizes: the request's sizes.
             reported: its input tokens.
         """
-        came, went = self._change(sizes)
-        if self._reported and not went:
-            self.learn(came, reported - self._reported)
+        added, removed = self._change(sizes)
+        if self._reported and not removed:
+            self.learn(added, reported - self._reported)
         self._sizes, self._reported = dict(sizes), reported
 
     @property
     def factor(self) -> float:
-        """The provider's tokens for an estimated token."""
-        came = _PRIOR + sum(each for each, _ in self._steps)
-        return (_PRIOR + sum(each for _, each in self._steps)) / came
+        """Most likely provider tokens per estimated token."""
+        added = _PRIOR + sum(each for each, _ in self._steps)
+        return (_PRIOR + sum(each for _, each in self._steps)) / added
 
     @property
     def largest(self) -> float:
-        """The most tokens of the provider for an estimated token that came."""
+        """Largest plausible provider tokens per estimated token that was added."""
         if not self._reported:
             return _UNREPORTED
         ratios, spread = self._ratios()
@@ -99,13 +100,13 @@ class Forecast:
 
     @property
     def smallest(self) -> float:
-        """The fewest tokens of the provider for an estimated token that went."""
+        """Smallest plausible provider tokens per estimated token that was removed."""
         ratios, spread = self._ratios()
         return (1 - spread) * max([_FACTORS[0], *(each / (1 + spread) for each in ratios)])
 
     def _ratios(self) -> tuple[list[float], float]:
-        """Return the factor of each step, and the share by which messages differ at least, to explain them all."""
-        ratios = [reported / came for came, reported in self._steps]
+        """Return the factor samples, and the smallest tolerance that is consistent with all of them."""
+        ratios = [reported / added for added, reported in self._steps]
         if not ratios:
             return [], _SPREAD
         low, high = min(ratios), max(ratios)
@@ -113,43 +114,43 @@ class Forecast:
 
     def tokens(self, sizes: Sizes) -> int:
         """Return the most likely input tokens of a request."""
-        came, went = self._change(sizes)
-        return max(0, self._reported + round(self.factor * (came - went)))
+        added, removed = self._change(sizes)
+        return max(0, self._reported + round(self.factor * (added - removed)))
 
     def bound(self, sizes: Sizes) -> int:
-        """Return the input tokens that a request has at most, as far as can be known."""
-        came, went = self._change(sizes)
-        if not (came or went):
+        """Return the upper bound of a request's input tokens."""
+        added, removed = self._change(sizes)
+        if not (added or removed):
             return self._reported
-        messages = self.largest * came - self.smallest * went
+        messages = self.largest * added - self.smallest * removed
         # Reports are whole numbers, so that each of the two may be off by one.
         return max(0, self._reported + ceil(messages + _HIDDEN * self._reported) + 2)
 
     def room_for(self, sizes: Sizes, goal: int, room: int) -> int:
-        """Return how large a request may stay, so that it likely has `goal` tokens, and `room` at most.
+        """Return the size to shrink a request to.
 
         Args:
-            sizes: what the request holds; of that, something will go.
-            goal: its most likely input tokens.
-            room: the input tokens that it may have at most.
+            sizes: the request's sizes before it shrinks.
+            goal: the target for its most likely input tokens.
+            room: the limit for the upper bound of its input tokens.
 
         Returns:
-            Estimated tokens; as few as 0, or less if it cannot be reached.
+            Estimated tokens; 0 or less if the target cannot be reached.
         """
-        came, _ = self._change(sizes)
+        added, _ = self._change(sizes)
         total, then = sum(sizes.values()), sum(self._sizes.values())
         smallest = self.smallest if self._reported else self.largest
         likely = total - (self.tokens(sizes) - goal) / self.factor
         most = total - (self.bound(sizes) - room) / smallest
-        if most < came:
-            # Not all that came can stay, and what goes is no longer uncertain.
+        if most < added:
+            # Some additions must be removed again, so their size no longer adds to the bound.
             beside = self._reported * (1 + _HIDDEN) + 2 - smallest * then
             most = (room - beside) / self.largest
         return int(min(likely, most))
 
     def _change(self, sizes: Sizes) -> tuple[int, int]:
-        """Return the estimated tokens that came and went since the last report."""
+        """Return the estimated tokens that were added and removed since the last report."""
         then = self._sizes
-        came = sum(size for key, size in sizes.items() if then.get(key) != size)
-        went = sum(size for key, size in then.items() if sizes.get(key) != size)
-        return came, went
+        added = sum(size for key, size in sizes.items() if then.get(key) != size)
+        removed = sum(size for key, size in then.items() if sizes.get(key) != size)
+        return added, removed

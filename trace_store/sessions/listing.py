@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from trace_store.base.frozen import value
@@ -26,7 +25,7 @@ from trace_store.exporters.session import read_session, session_name
 from trace_store.history.facts import newest_facts
 from trace_store.importers.convert import branch_of, session_of
 from trace_store.objects.commit import Tag
-from trace_store.sessions.facts import PREFIX
+from trace_store.sessions.facts import PREFIX, SessionFacts
 from trace_store.store.store import Store
 
 TYPE_CHECKING = False
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from trace_store.base.ident import Time
 
 MAXIMUM_TITLE = 500
-NO_FACTS: Mapping[str, str] = {}
 
 
 def read_title(store: Store, format_name: str, session: str) -> str:
@@ -53,7 +51,7 @@ def title_ref(format_name: str, session: str) -> str:
     return f"{TITLES}{format_name}/{session}"
 
 
-VERSION = 4
+VERSION = 5
 PROMPT_CHARACTERS = 200
 _FILE = "sessions"
 
@@ -78,11 +76,12 @@ class SessionInfo:
         estimated_token_count: tokens as Trace counts them.
         agents: number of subagents.
         rewinds: number of abandoned lines after a rewind.
-        facts: what a session that was started here recorded: `type`, `feature`, `task`, `state`, `limit`, `closed`.
+        facts: the facts of a session started by Trace; None for imported ones.
         damage: why it could not be read, with only its names known; else "".
     """
 
-    JSON = "agent? title? prompt? folder? damage? type? feature? task? state? limit closed? -facts"
+    JSON = "agent? title? prompt? folder? damage? type=facts.type? feature=facts.feature?"
+    JSON += " task=facts.task? state=facts.state? limit=facts.limit closed=facts.closed? -facts"
 
     ref: str
     tip: ObjectId
@@ -100,39 +99,8 @@ class SessionInfo:
     estimated_token_count: int = 0
     agents: int = 0
     rewinds: int = 0
-    facts: Mapping[str, str] = NO_FACTS
+    facts: SessionFacts | None = None
     damage: str = ""
-
-    @property
-    def type(self) -> str:
-        """Such as "dev"; "" for a session of another program."""
-        return self.facts.get("type", "")
-
-    @property
-    def feature(self) -> str:
-        """The feature that it is about, or ""."""
-        return self.facts.get("feature", "")
-
-    @property
-    def task(self) -> str:
-        """The task that it is about, or ""."""
-        return self.facts.get("task", "")
-
-    @property
-    def state(self) -> str:
-        """Its state, such as "in_qa", or ""."""
-        return self.facts.get("state", "")
-
-    @property
-    def limit(self) -> int | None:
-        """The most tokens of a request and its reply; None for a session of another program."""
-        limit = self.facts.get("limit", "")
-        return int(limit) if limit.isdecimal() else None
-
-    @property
-    def closed(self) -> str:
-        """Why it was closed; "" if it is open."""
-        return self.facts.get("closed", "")
 
     @property
     def name(self) -> str:
@@ -158,7 +126,7 @@ def read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
         *(len(session.turns), session.hidden_count, context.token_count, context.token_source),
         context.estimated_token_count,
         {
-            name.removeprefix(PREFIX): value
+            name: value
             for name, value in newest_facts(contexts, ref, session.commit).items()
             if name.startswith(PREFIX)
         },

@@ -1,4 +1,4 @@
-"""The next request of a session: its messages with sections, what is cut for it, and the sizes of its parts."""
+"""The next request of a session: section headings, messages cut for this request only, and token sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trace_store.objects.parts import Part, Text, ToolResult
 from trace_store.providers.rendering import Repair
 
 DESCRIPTION, CONTEXT = "description", "context"
-"""Names of the instruction messages that say what the agent does, and what the project is."""
+"""Names of the instruction messages about the agent and about the project."""
 INSTRUCTION, SUMMARY = "instruction", "summary"
 """Kinds of messages."""
 HEADINGS = {DESCRIPTION: "# Task", CONTEXT: "# Project", SUMMARY: "# Earlier conversation"}
@@ -27,20 +27,20 @@ _ROLES = ("system", "developer")
 
 @value
 class SessionRequest:
-    """A request that fits, ready to be sent.
+    """A request that fits the limit.
 
     Attributes:
         body: the request in the provider's format; `client.messages.create(model=…, max_tokens=…, **request.body)`.
         provider: the name of that format.
-        commit: the commit whose context it has, which the reply's usage is about.
+        commit: the commit that it was compiled from; the reply's usage refers to it.
         tokens: the most likely input tokens, as the provider counts.
-        bound: the most input tokens that can be expected.
-        limit: the most tokens of input and reply.
-        estimated: Trace's estimate for what is sent.
+        bound: the upper bound of its input tokens.
+        limit: the maximum tokens of input and reply.
+        estimated: Trace's estimate of its tokens.
         sent: the hash of the body.
-        done: what was done to make it fit, a sentence each.
-        cut: the messages that only this request has as head and tail.
-        repairs: what differs from the context, so that the provider accepts it.
+        done: one sentence for each compaction or trim that made it fit.
+        cut: addresses of the messages that are cut to head and tail in this request only.
+        repairs: changes that the provider requires.
     """
 
     JSON = "body provider commit tokens bound limit estimated sent done cut repairs -sizes"
@@ -60,10 +60,10 @@ class SessionRequest:
 
 
 def request_from(data: Mapping[str, Any]) -> SessionRequest:
-    """Return a request from its JSON form; the sizes of its messages are not in it.
+    """Return a request from its JSON form, which has no message sizes.
 
     Raises:
-        InvalidInputError: it has another form.
+        InvalidInputError: it is not a request as JSON.
     """
     try:
         return _request_from(data)
@@ -92,15 +92,15 @@ def _request_from(data: Mapping[str, Any]) -> SessionRequest:
 
 @value
 class Preview:
-    """The tokens of the next request, as its provider will count them.
+    """Forecast of the next request's tokens by part.
 
     Attributes:
-        description, context, summary, messages: the tokens of the parts, those of `message` included.
-        beside: tools, and what the provider adds.
-        total: the most likely tokens of all.
-        bound: the most that can be expected.
-        reply: what is kept free for the reply.
-        limit: the most tokens of input and reply.
+        description, context, summary, messages: tokens of each part; `messages` includes `message`.
+        beside: tokens of tools and of the provider's own prompt.
+        total: the most likely total.
+        bound: the upper bound of the total.
+        reply: tokens reserved for the reply.
+        limit: the maximum tokens of input and reply.
     """
 
     description: int
@@ -115,17 +115,17 @@ class Preview:
 
     @property
     def fits(self) -> bool:
-        """Whether the request can be sent as it is."""
+        """Whether the request fits without changes."""
         return self.bound + self.reply <= self.limit
 
 
 class RequestShape:
-    """What the next request holds.
+    """The contents of the next request.
 
     Attributes:
         context: the compiled context.
-        sizes: the estimated tokens of each message by address, and of what is beside them by "".
-        unread: position of the first message that no model was shown yet.
+        sizes: estimated tokens by message address; "" is everything that is not a message.
+        unread: position of the first message that no model has seen.
     """
 
     def __init__(self, context: CompiledContext, cuts: Mapping[int, Message] | None = None) -> None:
@@ -161,9 +161,12 @@ class RequestShape:
         return sum(self.sizes.values())
 
     def sizes_of_sent(self, estimated: int) -> dict[str, int]:
-        """Return the sizes of a request that was sent with this context, of so many tokens.
+        """Return the sizes of a request that was sent with this context.
 
-        It may have been cut: then it is not known which of the unread messages had which size, and they count as one.
+        If unread messages were cut, their sizes are unknown, so they count as one entry.
+
+        Args:
+            estimated: the estimated tokens of the request.
         """
         if estimated >= self.estimated:
             return self.sizes
@@ -176,25 +179,28 @@ class RequestShape:
 
     @property
     def unread_size(self) -> int:
-        """The estimated tokens of what no model was shown yet."""
+        """Estimated tokens of the unread messages."""
         return sum(self._totals[self.unread :])
 
     @property
     def cut_addresses(self) -> tuple[str, ...]:
-        """The short addresses of the messages that are cut."""
+        """Short addresses of the cut messages."""
         return tuple(self.context.messages[at].address.short(8) for at in sorted(self.cuts))
 
     def part_sizes(self) -> dict[str, int]:
-        """Return the estimated tokens of each part; "" are the other messages."""
+        """Return the estimated tokens of each part; "" is the conversation."""
         found: dict[str, int] = {}
         for part, size in zip(self._parts, self._totals, strict=True):
             found[part] = found.get(part, 0) + size
         return found
 
     def with_news_of(self, tokens: int) -> RequestShape:
-        """Return the request with unread messages cut to head and tail, so that they have at most so many tokens.
+        """Return the request with unread messages cut to head and tail.
 
-        The largest are cut first; instructions and small ones stay, so that the result may be larger.
+        The largest are cut first. Instructions and small messages stay whole, so the target may be missed.
+
+        Args:
+            tokens: the target for all unread messages.
         """
         over = self.unread_size - tokens
         cuts = dict(self.cuts)
@@ -223,16 +229,16 @@ class RequestShape:
 
 
 def part_of(message: CompiledMessage) -> str:
-    """Return the part of a request that a message is: description, context, summary, or "" for the conversation."""
+    """Return the part that a message belongs to: description, context, summary, or "" for the conversation."""
     if message.role in _ROLES:
         return CONTEXT if message.name == CONTEXT else DESCRIPTION
     return SUMMARY if message.kind == SUMMARY else ""
 
 
 def _section(message: CompiledMessage, part: str) -> Message | None:
-    """Return a message with a heading; None if it has one, or is no section."""
+    """Return a section with a heading added; None if it has one or is not a section."""
     if part == DESCRIPTION and message.name != DESCRIPTION:
-        return None  # an instruction that the author wrote
+        return None  # written by the author of the agent
     text = message.text
     if not text or text.startswith("#"):
         return None
@@ -242,7 +248,7 @@ def _section(message: CompiledMessage, part: str) -> Message | None:
 
 
 def _cut(message: CompiledMessage, share: float) -> Message:
-    """Return a message with this share of its text, as head and tail."""
+    """Return a message cut to a share of its text."""
     address = message.address.short(8)
     parts = [_cut_part(each, share, address) for each in message.parts]
     return Message(message.role, parts, kind=message.kind, name=message.name, model=message.model)

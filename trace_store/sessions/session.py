@@ -1,7 +1,7 @@
-"""One session: a branch that an agent author hands a conversation, and whose requests always fit.
+"""One session: a branch whose requests fit the context window.
 
-Everything is what exists: messages and commits; type, task, state and limits are facts that commits record; the
-description and the project's context are instruction messages with these names; a compaction is a compression.
+It adds no storage of its own. Type, task, state and limits are facts of commits. The description and the project's
+context are instruction messages with these names. A compaction is a compression.
 """
 
 from __future__ import annotations
@@ -34,15 +34,11 @@ from trace_store.sessions import work
 from trace_store.sessions.compactions import (
     ASKED,
     AT_LIMIT,
-    BACKGROUND,
-    INLINE,
-    MODES,
-    OFF,
     CompactionEntry,
     Compactor,
     compactions,
 )
-from trace_store.sessions.facts import SessionFacts
+from trace_store.sessions.facts import BACKGROUND, INLINE, MODES, OFF, SessionFacts
 from trace_store.sessions.forecast import STEPS, Forecast
 from trace_store.sessions.requests import (
     CONTEXT,
@@ -62,22 +58,22 @@ from trace_store.writer import Writer
 EVENT = "session"
 """The kind of events that `store.follow` yields for sessions."""
 _BEGINS = 0.5
-"""A compaction in the background begins when so much of the room above the target is used."""
+"""A background compaction starts when this share of the room above the target is used."""
 _FAR = 2_000
-"""Number of commits in which reports are looked for."""
+"""Maximum commits to search for reports."""
 _MOST_REPORTED = 10
-"""A report of more than so many times the limit is recorded, but nothing is learned from it."""
+"""Reports of more than this many times the limit are recorded but not learned from."""
 _NUMBER = re.compile(r"\d[\d,]{2,}")
 
 
 @value
 class SessionSummary:
-    """What a session has come to.
+    """Summary of a session.
 
     Attributes:
         state: the state of the work.
-        text: the summaries that stand for earlier messages, and results of iterations.
-        version: how many compactions led to it.
+        text: the visible summaries and iteration results.
+        version: the number of compactions so far.
     """
 
     JSON = "*state text version"
@@ -88,25 +84,25 @@ class SessionSummary:
 
 
 class Iteration:
-    """One attempt of a session, with a fresh context."""
+    """One attempt within a session."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.given: dict[str, Any] | None = None
 
     def result(self, *, checks: Mapping[str, bool] | None = None, note: str = "") -> None:
-        """Say how the attempt ended; its messages are replaced by this when the block ends.
+        """Set the result, which replaces the attempt's messages when the block ends.
 
         Args:
-            checks: whether each check passed, by name.
-            note: what to know in the next attempt.
+            checks: True for each check that passed, by name.
+            note: a note for the next attempt.
         """
         check.text(note=note)
         found = {str(name): bool(passed) for name, passed in (checks or {}).items()}
         self.given = {"number": self.number, "checks": found, "note": note}
 
     def as_text(self) -> str:
-        """Return the result for a model and for people."""
+        """Return the result as text."""
         assert self.given is not None
         checks = self.given["checks"]
         lines = [f"Result of attempt {self.number}:"]
@@ -118,12 +114,12 @@ class Iteration:
 
 
 class _Report(NamedTuple):
-    """What a provider reported for a request.
+    """A provider's report for a request.
 
     Attributes:
         about: the commit whose context was sent.
-        estimated, reported: the input tokens as Trace estimated them, and as the provider counted.
-        only_added: whether messages were only added between it and the next report.
+        estimated, reported: input tokens as estimated by Trace, and as reported.
+        only_added: whether the commits up to the next report only add messages.
     """
 
     about: ObjectId
@@ -135,8 +131,8 @@ class _Report(NamedTuple):
 class Session:
     """A session of an open repository; `repo.sessions.start` and `open` return one.
 
-    Each method that writes raises StateError if the session is closed, or while a merge of its branch is stopped, and
-    StorageError if the disk failed; then nothing was written. A session may be open in several processes.
+    Methods that write raise StateError if the session is closed or a merge of its branch is stopped, and StorageError
+    if the disk fails; then nothing is written. A session may be open in several processes.
 
     Attributes:
         ref: the full name of its branch.
@@ -170,7 +166,7 @@ class Session:
 
     @property
     def model(self) -> Model | None:
-        """Writes summaries; None takes the sentences that matter most."""
+        """The model that writes summaries; None quotes the most important sentences."""
         return self._compactor.model
 
     @model.setter
@@ -180,11 +176,8 @@ class Session:
 
     @property
     def facts(self) -> SessionFacts:
-        """What it is: type, feature, task, state, limits, whether it is closed."""
-        head = self._writer.store.refs.head()
-        return SessionFacts.of(
-            history.facts.newest_facts(self._writer.contexts, self.ref, head.oid)
-        )
+        """Its type, feature, task, state and limits, and whether it is closed."""
+        return SessionFacts.of(history.facts.branch_facts(self._writer))
 
     @property
     def state(self) -> str:
@@ -221,17 +214,17 @@ class Session:
         request: SessionRequest | Mapping[str, Any] | None = None,
         model: str = "",
     ) -> CommitResult:
-        """Add messages as one commit: a reply with its usage and the request that it answers, results, a prompt.
+        """Add messages as one commit.
 
         Args:
             messages: `Message` values, or dictionaries and objects of providers.
-            usage: what the provider reported; None takes it from the reply, if that has it.
-            request: the request that the usage is about, or its JSON form.
-            model: the model that answered; a whole response names it.
+            usage: the provider's usage report; by default that of the reply, if any.
+            request: the request that the reply answers, or its JSON form.
+            model: the model that answered; by default the one named in the reply.
 
         Raises:
-            InvalidMessageError, InvalidInputError: a message or the usage has no known shape, a prompt is empty, or
-                there is nothing.
+            InvalidMessageError, InvalidInputError: a message or the usage has an unknown shape, a prompt is empty,
+                or nothing is given.
             SecretFoundError: a message holds a secret, and the repository refuses secrets.
         """
         self._check_open()
@@ -284,11 +277,11 @@ class Session:
         return None
 
     def refused(self, error: object, request: SessionRequest) -> None:
-        """Take a provider's refusal of a request that was too long as a report of its size.
+        """Record that a provider refused a request as too long.
 
         Args:
-            error: the exception, or its text; the numbers in it are read.
-            request: what was refused.
+            error: the exception or its text; a token count in it is used.
+            request: the refused request.
 
         Raises:
             InvalidInputError: it is not a request of a session.
@@ -303,13 +296,13 @@ class Session:
         self.add(usage=usage, request=request)
 
     def messages(self) -> list[CompiledMessage]:
-        """Return the messages that a model is shown, in order."""
+        """Return the visible messages, in order."""
         return list(self._compile().messages)
 
     def clear(self, *, all: bool = False) -> CommitResult | None:
-        """Hide the messages; the instructions stay, and without `all` summaries and pinned messages, too.
+        """Hide the messages; return None if there is nothing to hide.
 
-        `undo` or `revert` takes it back. None if there is nothing to hide.
+        Instructions stay visible. Summaries and pinned messages stay unless `all` is set. `undo` or `revert` undoes it.
         """
         check.flag(all=all)
         self._check_open()
@@ -327,9 +320,9 @@ class Session:
 
     @contextmanager
     def iteration(self) -> Iterator[Iteration]:
-        """Begin an attempt: at the end of the block its messages are replaced by the result, which is pinned.
+        """Start an attempt. At the end of the block, its result replaces its messages and is pinned.
 
-        They stay readable. If the block gives no result, or raises an error, its messages stay as they are.
+        The messages stay readable by address. Without a result, or after an error, they stay visible.
         """
         self._check_open()
         before = {each.address for each in self._compile()}
@@ -362,19 +355,19 @@ class Session:
     # Requests
 
     def request(self, message: str | Given = "", *, provider: str = "anthropic") -> SessionRequest:
-        """Return the next request, which fits the limit as far as can be known.
+        """Return the next request, compacted or cut as needed to fit the limit.
 
-        What a model was shown is compacted first, if that is needed. New messages that are too large are cut to head
-        and tail for this request alone.
+        Messages that a model has seen are compacted first. Unread messages that are too large are cut to head and tail,
+        in this request only.
 
         Args:
             message: a prompt to add, or "".
             provider: "anthropic", "openai", "openai-responses" or "gemini".
 
         Raises:
-            BudgetError: what cannot be compacted is too large; the error names the parts.
-            InvalidInputError: there is no such provider.
-            RenderError: there is nothing to send.
+            BudgetError: the parts that cannot be compacted are too large; the error lists them.
+            InvalidInputError: the provider is unknown.
+            RenderError: there is no message to send.
         """
         self._check_open()
         if message:
@@ -403,7 +396,7 @@ class Session:
         )
 
     def preview(self, message: str | Given = "") -> Preview:
-        """Return the tokens of the next request, as it would be without any compaction; writes nothing."""
+        """Return the tokens of the next request without compaction; write nothing."""
         shape, forecast = RequestShape(self._compile()), self._learned()
         sizes = dict(shape.sizes)
         parts = shape.part_sizes()
@@ -432,13 +425,13 @@ class Session:
     def compact(self, *, instructions: str = "") -> CompactionEntry:
         """Compact now, and return the compaction.
 
-        The target is the session's, or the same share of the context if it is smaller already.
+        The target is a share of the limit, or the same share of the context if that is smaller.
 
         Args:
-            instructions: what the summary should dwell on.
+            instructions: what the summary should focus on.
 
         Raises:
-            StateError: nothing can be compacted; the message says why.
+            StateError: nothing can be compacted; the message gives the reason.
         """
         check.text(instructions=instructions)
         self._check_open()
@@ -455,11 +448,11 @@ class Session:
         return next(compactions(self._writer))
 
     def wait(self) -> None:
-        """Wait for a compaction in the background."""
+        """Wait for a background compaction to end."""
         self._compactor.wait()
 
     def cancel(self) -> None:
-        """End a compaction in the background, which then writes nothing."""
+        """Cancel a background compaction; it writes nothing."""
         self._compactor.cancel()
 
     def history(self) -> list[CompactionEntry]:
@@ -468,7 +461,7 @@ class Session:
 
     @property
     def summary(self) -> SessionSummary:
-        """The state of the work, also of messages that compactions hid, and the summaries that stand for them."""
+        """The state of the work, including compacted messages, and the visible summaries."""
         texts = [each.text for each in self._compile() if each.kind == SUMMARY]
         return SessionSummary(self._work(), "\n\n".join(texts), self._compactor.count())
 
@@ -483,13 +476,13 @@ class Session:
             The id of the trajectory: the newest active one of the task, or a new one.
 
         Raises:
-            StateError: the session is about no task.
+            StateError: the session has no task.
         """
         check.flag(approved=approved)
         check.text(reason=reason)
         task, trajectories = self.facts.task, Trajectories(self._writer)
         if not task:
-            raise errors.StateError(f"{self.name} is about no task")
+            raise errors.StateError(f"{self.name} has no task")
         active = trajectories.list(task=task, status="active", limit=1)
         known = active[0] if active else trajectories.start(task, task=Task(task, id=task))
         chosen = "approved" if approved else "rejected"
@@ -498,9 +491,9 @@ class Session:
         return known.id
 
     def export(self) -> dict[str, Any]:
-        """Return all that was ever in the session as JSON values: messages as first written, with what became of them.
+        """Return the whole session as JSON values, like `trace sessions export`.
 
-        `trace sessions export` prints the same.
+        It has every message as first written, hidden ones included, and why it is hidden.
         """
         store, head = self._writer.store, self._writer.store.refs.head()
         messages = []
@@ -520,9 +513,7 @@ class Session:
 
     def _work(self) -> WorkState | None:
         """Return the state of the work; None without messages."""
-        head = self._writer.store.refs.head()
-        facts = history.facts.newest_facts(self._writer.contexts, self.ref, head.oid)
-        before = work.unpack(facts.get(names.WORK, ""))
+        before = work.unpack(history.facts.branch_facts(self._writer).get(names.WORK, ""))
         if all(part_of(each) in (DESCRIPTION, CONTEXT) for each in self._compile()):
             return before
         now = state_at(self._writer, self.ref)
@@ -532,10 +523,10 @@ class Session:
         state = self._work()
         return "" if state is None else work.pack(state)
 
-    # How it fits
+    # Fitting the limit
 
     def _fitting(self) -> RequestShape:
-        """Return the next request within the limit; compacts, trims and cuts in turn.
+        """Compact, trim and cut until the next request fits, and return it.
 
         Raises:
             BudgetError: it cannot be made to fit.
@@ -569,7 +560,7 @@ class Session:
         return shape
 
     def _shape(self, facts: SessionFacts) -> RequestShape:
-        """Return the next request; if all of it is too large, unread messages get at most half of the room."""
+        """Return the next request; if it is too large, cut unread messages to half of the room."""
         shape, forecast = RequestShape(self._compile()), self._learned()
         news = int(facts.room / 2 / forecast.largest)
         if forecast.bound(shape.sizes) > facts.room and shape.unread_size > news:
@@ -597,13 +588,13 @@ class Session:
             self._compactor.start(self._target(shape, facts))
 
     def _target(self, shape: RequestShape, facts: SessionFacts) -> int:
-        """Return the target of a compression, in tokens of `token_count`, that brings a request to the goal."""
+        """Return the compression target for a request, in the unit of `token_count`."""
         context = shape.context
         gone = shape.estimated - self._learned().room_for(shape.sizes, facts.goal, facts.room)
         return max(1, context.token_count - max(0, as_counted(context, gone)))
 
     def _learned(self) -> Forecast:
-        """Return the forecast with all reports, also those of other processes."""
+        """Return the forecast, updated with reports that other processes wrote."""
         store = self._writer.store
         tip, forecast = store.refs.head().oid, self._forecast
         if tip is None or tip == self._known_tip:
@@ -640,7 +631,7 @@ class Session:
             at = commit.parents[0] if commit.parents else None
 
     def _is_likely(self, reported: object) -> TypeGuard[int]:
-        """Return whether a request can have had so many tokens."""
+        """Return True for a plausible token count."""
         return isinstance(reported, int) and 0 < reported <= _MOST_REPORTED * self.facts.limit
 
     # Writing
@@ -670,7 +661,7 @@ class Session:
 
 
 def _is_blank(message: Message) -> bool:
-    """Return whether a message has nothing but blank text."""
+    """Return True if a message has only blank text."""
     return all(isinstance(each, Text) and not each.text.strip() for each in message.parts)
 
 
@@ -689,13 +680,13 @@ def begin(
 
     Args:
         session: the session, whose branch does not exist yet.
-        facts: what it is, by full name.
-        description: what the agent does, or "".
-        context: what the project is, or "".
-        tools: the tools that the model is offered.
-        messages: what follows the instructions.
+        facts: its facts by full name.
+        description: the agent's role, or "".
+        context: the project, or "".
+        tools: tool definitions.
+        messages: messages after the instructions.
         links: as in `Commit`.
-        onto: the commit that it begins with; None is an empty context.
+        onto: the commit to start from; None starts with an empty context.
     """
     writer = session._writer
     draft = Draft(writer)
@@ -713,10 +704,9 @@ def begin(
 
 
 def tokens_in_refusal(text: str, limit: int) -> int:
-    """Return the number of input tokens that a provider's refusal names, or 0.
+    """Return the input tokens in a provider's refusal, or 0.
 
-    It is the largest number in it that comes with the word "tokens" or is larger than the limit: providers write what
-    they counted, and the most that they accept.
+    It is the largest number in the text, if above half of the limit: providers give their count and their maximum.
     """
     found = [int(each.replace(",", "")) for each in _NUMBER.findall(text)]
     return max((each for each in found if each > limit // 2), default=0)

@@ -42,7 +42,14 @@ from trace_store.history.branches import Branches
 from trace_store.history.trash_refs import DeletedRef
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Tag
-from trace_store.sessions.facts import DEFAULT_LIMIT, DEFAULT_REPLY, DEFAULT_TARGET, PREFIX
+from trace_store.sessions.facts import (
+    DEFAULT_LIMIT,
+    DEFAULT_REPLY,
+    DEFAULT_TARGET,
+    INLINE,
+    PREFIX,
+    SessionFacts,
+)
 from trace_store.sessions.listing import (
     MAXIMUM_TITLE,
     SessionInfo,
@@ -63,7 +70,6 @@ if TYPE_CHECKING:
     from trace_store.store.revision import Revision
 
 Path: TypeAlias = str | os.PathLike[str]
-INLINE = "inline"
 
 
 @value
@@ -107,26 +113,26 @@ class Sessions:
         model: Model | None = None,
         compaction: str = INLINE,
     ) -> Session:
-        """Begin a session, a new branch `sessions/TYPE/NAME`, and return it.
+        """Start a session on a new branch `sessions/TYPE/NAME`, and return it.
 
         Args:
-            type: such as "pm", "dev", "qa", "harness", "merge", or any name of a ref's component.
-            name: its name; "" makes one from the time.
-            feature: the feature that it is about.
-            task: the task that it is about; `of_task` finds it.
+            type: such as "pm", "dev", "qa", "harness" or "merge"; any valid ref component.
+            name: its name; by default one made from the time.
+            feature: its feature.
+            task: the id of its task; see `of_task`.
             state: its state.
-            description: what the agent does; an instruction message of this name.
-            context: what the project is; likewise.
-            limit: the most tokens of a request and its reply, as the provider counts.
-            target: the share of the limit that a compaction leaves.
-            reply: the tokens that are kept free for the reply; None are 8,000, or a quarter of a smaller limit.
-            tools: the tools that the model is offered.
-            model: writes summaries, a model or a function from a prompt to a text; None takes the sentences that
-                matter most.
-            compaction: "inline" (when a request would not fit), "background" (in a thread, before that) or "off".
+            description: the agent's role, stored as an instruction message.
+            context: the project, stored as an instruction message.
+            limit: maximum tokens of a request and its reply, as the provider counts them.
+            target: the size after a compaction, as a share of the limit.
+            reply: tokens reserved for the reply; by default 8,000, or a quarter of the limit if that is less.
+            tools: tool definitions.
+            model: a model, or a function from a prompt to a text, that writes summaries; None quotes the most important
+                sentences.
+            compaction: "inline" (when a request would not fit), "background" (earlier, in a thread) or "off".
 
         Raises:
-            AlreadyExistsError: there is a session of this name.
+            AlreadyExistsError: the session exists.
             InvalidInputError, InvalidRefNameError: an argument is not valid.
             BudgetError: the description, context and tools alone do not fit the limit.
         """
@@ -156,7 +162,7 @@ class Sessions:
     def open(
         self, session: str, *, model: Model | None = None, compaction: str = INLINE
     ) -> Session:
-        """Return a session to go on with: one that was started here, or that was imported.
+        """Open a session, which may be an imported one.
 
         Args:
             session: its name, as in `get`.
@@ -173,10 +179,10 @@ class Sessions:
         return sessions.session.Session(self._writer.on(ref), model=model, compaction=compaction)
 
     def of_task(self, task: str) -> dict[str, List[SessionInfo]]:
-        """Return the sessions of a task by their state, the latest first; a task may have several in each."""
+        """Return the sessions of a task by state, the latest first."""
         found: dict[str, List[SessionInfo]] = {}
         for each in self.list(task=task):
-            found.setdefault(each.state, []).append(each)
+            found.setdefault(each.facts.state if each.facts else "", []).append(each)
         return found
 
     def list(
@@ -196,7 +202,7 @@ class Sessions:
             feature: only sessions of this feature.
             task: only sessions of this task.
             state: only sessions in this state.
-            active: only sessions that were started here and are open, or, if False, closed; None is all.
+            active: True lists open sessions started by Trace, False closed ones; None lists all.
             progress: called with the numbers of read and of all sessions.
 
         Raises:
@@ -231,7 +237,8 @@ class Sessions:
                     found.append(_damaged(ref, tips[ref], error))
                     continue
             fresh[ref] = fields
-            _, agent, session, title, *rest, facts = fields
+            _, agent, session, title, *rest, recorded = fields
+            facts = SessionFacts.of(recorded) if recorded else None
             title = read_title(store, agent or "branch", session) or title
             info = (agent, session, title, *rest, below[ref, AGENTS], below[ref, REWINDS], facts)
             found.append(SessionInfo(ref, tips[ref], *info))
@@ -242,8 +249,8 @@ class Sessions:
         chosen = [
             each
             for each in found
-            if all(text in ("", each.facts.get(name, "")) for name, text in wanted.items())
-            and (active is None or (bool(each.facts) and (not each.closed) is active))
+            if all(text in ("", getattr(each.facts, name, "")) for name, text in wanted.items())
+            and (active is None or (each.facts is not None and (not each.facts.closed) is active))
         ]
         return sorted(chosen, key=lambda each: (-each.ended, each.ref))
 

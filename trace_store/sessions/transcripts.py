@@ -146,10 +146,9 @@ class Transcripts:
             check.path(paths=path)
         for path in discovered:
             check.path(discovered=path)
-        named = [os.fspath(path) for path in paths]
         report = import_paths(
             self._writer,
-            named,
+            [os.fspath(path) for path in paths],
             format=format or None,
             onto=onto or None,
             source=source,
@@ -158,8 +157,8 @@ class Transcripts:
             discovered=[os.fspath(path) for path in discovered],
             secrets=secrets,
         )
-        beside = [] if onto or format not in ("", NAME) else named
-        more = dagent.migrate(self._writer, dagent.session_files(Disk(), beside))
+        read = [] if onto or format not in ("", NAME) else [each.path for each in report.files]
+        more = dagent.migrate(self._writer, dagent.session_files(Disk(), read))
         return ImportReport((*dagent.without_companions(report.files), *more)) if more else report
 
     def discover(self, folder: Path = "", format: str = "") -> list[str]:

@@ -1,22 +1,20 @@
-"""The state of the work of a session: what a compaction knew, and what came since.
+"""State of the work of a session, across compactions.
 
-A compaction hides the messages from which files, tasks and decisions were read. So it records the state as a fact, and
-what the messages that are shown say is added to that. Of what contradicts itself the newest counts.
+Files, tasks and decisions are read from visible messages, and a compaction hides messages. So each compaction records
+the state as a fact. The state of the visible messages is then merged into it; if both have an item, the newer wins.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
 
 from trace_store.base.frozen import replace
-from trace_store.checkpoints.work_state import Check, FileNote, WorkState
-from trace_store.context.activity import ToDo
-from trace_store.context.wording import Decision
+from trace_store.checkpoints.work_state import WorkState
 
 MOST = 40
-"""Of each list so many of the newest are kept."""
+"""Maximum items in each list; the newest are kept."""
 
 Item = TypeVar("Item")
 
@@ -27,16 +25,15 @@ def pack(state: WorkState) -> str:
 
 
 def unpack(text: str) -> WorkState | None:
-    """Return the state in a fact; None if it is of another version."""
+    """Return the state in a fact; None if another version wrote it."""
     try:
-        data = json.loads(text)
-        return _state(data)
+        return WorkState.from_map(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def joined(before: WorkState, now: WorkState) -> WorkState:
-    """Return a state with what an earlier one knew."""
+    """Merge an earlier state into a newer one."""
     asked = [before.request, *before.requests, before.latest_request]
     latest = now.latest_request or now.request
     middle = [*asked[1:], *([now.request] if now.latest_request else []), *now.requests]
@@ -62,39 +59,10 @@ def joined(before: WorkState, now: WorkState) -> WorkState:
 def _newest(
     items: Iterable[Item], key: Callable[[Item], Hashable] | None = None
 ) -> tuple[Item, ...]:
-    """Return the last item of each key, in the order of these, and at most MOST of them."""
+    """Return the last item of each key in order of position, at most MOST."""
     found: dict[Hashable, Item] = {}
     for each in items:
         name: Hashable = key(each) if key else each
         found.pop(name, None)
         found[name] = each
     return tuple(found.values())[-MOST:]
-
-
-def _state(data: Mapping[str, Any]) -> WorkState:
-    return WorkState(
-        request=data["request"],
-        latest_request=data["latest_request"],
-        requests=tuple(data["requests"]),
-        constraints=tuple(data["constraints"]),
-        outcome=data["outcome"],
-        last_said=data["last_said"],
-        summary=data["summary"],
-        files=tuple(
-            FileNote(e["path"], e["reads"], e["writes"], e["finding"], e["deleted"])
-            for e in data["files"]
-        ),
-        tasks=tuple(ToDo(e["text"], e["status"]) for e in data["tasks"]),
-        decisions=tuple(Decision(e["text"], e["reason"], None) for e in data["decisions"]),
-        checks=tuple(
-            Check(e["program"], e["passed"], e["said"], e["writes_since"]) for e in data["checks"]
-        ),
-        running=tuple(data["running"]),
-        links=tuple(data["links"]),
-        code_commit=data["code_commit"],
-        open_ends=tuple(data["open_ends"]),
-        command_count=data["command_count"],
-        error_count=data["error_count"],
-        message_count=data["message_count"],
-        token_count=data["token_count"],
-    )

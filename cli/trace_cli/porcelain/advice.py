@@ -6,7 +6,7 @@ from trace_cli.failures import usage_error
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import counted, paint
-from trace_store import llm
+from trace_store import errors, llm
 from trace_store.merge.conflicts import TEXT
 from trace_store.merge.inputs import SEMANTIC
 
@@ -60,6 +60,16 @@ def asked_model(invocation: Invocation, repo: Repo) -> HttpModel:
         StateError: there is no model in the settings.
     """
     return llm.HttpModel(llm.read_settings(invocation.environment))
+
+
+def configured_model(invocation: Invocation, repo: Repo) -> HttpModel | None:
+    """Return the configured model, or None if there is none."""
+    try:
+        return asked_model(invocation, repo)
+    except errors.StateError as error:
+        if error.code != errors.ErrorCode.NO_MODEL:
+            raise
+        return None
 
 
 def proposal_lines(invocation: Invocation, proposal: MergeProposal) -> list[str]:

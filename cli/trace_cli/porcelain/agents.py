@@ -1,8 +1,9 @@
-"""`trace agents`: sessions that another one sent out."""
+"""`trace agents`."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.porcelain.advice import asked_model
@@ -21,10 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Results
 
-HELP = """An agent is a session that another one sent out. An AGENT is its name or its branch.
+HELP = """An agent is a session spawned by another session. An AGENT is its name or its branch.
 """
 WHICH = Argument("AGENT", "name", "The agent")
-_COLUMNS = LEFT * 3 + RIGHT * 2 + LEFT
 
 
 @takes(Option("--parent", "parent", "Only those of this session", "SESSION", default=""), JSON)
@@ -36,31 +36,25 @@ def listed(invocation: Invocation, *, parent: str) -> Results:
     """
     with opened(invocation) as repo:
         found = repo.agents.list(parent=parent)
-    yield (
-        found,
-        table(
-            invocation,
-            ("agent", "state", "parent", "messages", "tokens", "last step"),
-            [_row(each, each.name) for each in found],
-            _COLUMNS,
-        )
-        if found
-        else [],
-    )
-    if not (found or invocation.as_json):
-        invocation.note("no agents")
+    yield found, _rows(invocation, [(0, each) for each in found])
 
 
 @takes(JSON)
 def tree(invocation: Invocation) -> Results:
-    """List the agents, each below the one that sent it out."""
+    """List the agents as a tree."""
     with opened(invocation) as repo:
         found = repo.agents.tree()
+    yield [each for _, each in found], _rows(invocation, found)
+
+
+def _rows(invocation: Invocation, found: Sequence[tuple[int, AgentInfo]]) -> Iterator[str]:
+    """Yield the lines of a table of agents, each with its depth."""
+    if not found:
+        invocation.note("no agents")
+        return
     rows = [_row(each, "  " * depth + each.name) for depth, each in found]
     heads = ("agent", "state", "parent", "messages", "tokens", "last step")
-    yield [each for _, each in found], table(invocation, heads, rows, _COLUMNS) if found else []
-    if not (found or invocation.as_json):
-        invocation.note("no agents")
+    yield from table(invocation, heads, rows, LEFT * 3 + RIGHT * 2 + LEFT)
 
 
 def _row(info: AgentInfo, name: str) -> tuple[str, ...]:
@@ -76,28 +70,28 @@ def _row(info: AgentInfo, name: str) -> tuple[str, ...]:
 
 
 @takes(
-    Argument("NAME", "name", "What to call it"),
-    Argument("PURPOSE", "purpose", "What it is to do"),
+    Argument("NAME", "name", "Its name"),
+    Argument("PURPOSE", "purpose", "Its task, as the first prompt"),
     Option(
         "--parent",
         "parent",
-        "The session that sends it out (default: HEAD's)",
+        "Its parent (default: HEAD's branch)",
         "SESSION",
         default="",
     ),
     Option(
         "--inherit",
         "inherit",
-        f"What it knows: {FULL}, {SUMMARISED}, {NONE}, or addresses with commas",
+        f"The parent's messages to start with: {FULL}, {SUMMARISED}, {NONE}, or addresses with commas",
         "WHAT",
         default=SUMMARISED,
     ),
-    Option("--call", "call", "The call of the parent that sends it out", "ID", default=""),
-    Option("--store", "store", "Put it into a repository of its own in DIR", "DIR", default=""),
+    Option("--call", "call", "The open tool call of the parent that it answers", "ID", default=""),
+    Option("--store", "store", "Create it in a repository of its own in DIR", "DIR", default=""),
     Option(
         "--budget",
         "budget",
-        "The most tokens of a request and its reply",
+        "Maximum tokens of a request and its reply",
         "N",
         number=True,
         least=1,
@@ -118,7 +112,7 @@ def spawn(
     budget: int | None,
     secrets: str,
 ) -> Results:
-    """Send out an agent: a session that links its parent's commit.
+    """Create an agent: a session linked to its parent's commit.
 
     trace agents spawn scout "Find the bug." --parent sessions/pm/lead
     """
@@ -142,7 +136,7 @@ def spawn(
         "SESSION",
         default="",
     ),
-    Option("--text", "text", "The conclusion (default: what it said last)", "TEXT", default=""),
+    Option("--text", "text", "The conclusion (default: its last answer)", "TEXT", default=""),
     Option("--ask", "ask", "Let the model of `trace config model` write the conclusion"),
     SECRETS,
     JSON,
@@ -151,9 +145,9 @@ def spawn(
 def collapse(
     invocation: Invocation, *, name: str, to: str, text: str, ask: bool, secrets: str
 ) -> Results:
-    """Take back what an agent concluded, as one message of its parent.
+    """Add an agent's conclusion to its parent as one message.
 
-    It answers the call that sent the agent out, if that is still open. Done again, it is about what is new.
+    It answers the call that spawned the agent, if that is open. A second collapse covers only newer messages.
     """
     with opened(invocation, secrets=secrets) as repo:
         model = asked_model(invocation, repo) if ask else None
@@ -167,17 +161,13 @@ def collapse(
 
 
 @takes(
-    Argument(
-        "ADDRESS", "address", "The message that an agent was collapsed to", completes="ADDRESS"
-    ),
-    Option(
-        "--parent", "parent", "The session that holds it (default: HEAD's)", "SESSION", default=""
-    ),
+    Argument("ADDRESS", "address", "The conclusion of an agent", completes="ADDRESS"),
+    Option("--parent", "parent", "Its session (default: HEAD's branch)", "SESSION", default=""),
     JSON,
     QUIET,
 )
 def expand(invocation: Invocation, *, address: str, parent: str) -> Results:
-    """Show the messages of a collapsed agent in place, for good; `trace undo` takes them out again."""
+    """Add the messages of a collapsed agent after its conclusion; `trace undo` undoes it."""
     with opened(invocation) as repo:
         done = repo.agents.expand(address, ref=parent)
         finish(invocation, repo)
@@ -186,7 +176,7 @@ def expand(invocation: Invocation, *, address: str, parent: str) -> Results:
 
 @takes(Argument("AGENT", "names", "Only these", ANY), JSON)
 def timeline(invocation: Invocation, *, names: list[str]) -> Results:
-    """List what agents and their parents did, in the order of time."""
+    """List the commits of agents and their parents by time."""
     with opened(invocation) as repo:
         for each in repo.agents.timeline(*names):
             when = moment(format_time(each.time))
@@ -196,7 +186,7 @@ def timeline(invocation: Invocation, *, names: list[str]) -> Results:
 
 @takes(WHICH, JSON)
 def show(invocation: Invocation, *, name: str) -> Results:
-    """Show one agent: its parent, its purpose, its state."""
+    """Show the details of an agent."""
     with opened(invocation) as repo:
         found = repo.agents.get(name)
         lines = (

@@ -117,7 +117,7 @@ def _blame_row(each: Blame) -> tuple[str, ...]:
 @takes(
     Argument("WHAT", "what", "An address, an object id (prefix), or a text", completes="OBJECT"),
     Option("--text", "as_text", "Treat WHAT as text"),
-    Option("--at", "at", "Look at what contexts showed at a time or commit", "WHEN", default=""),
+    Option("--at", "at", "Search the contexts as of a time or commit", "WHEN", default=""),
     Option("--trash", "trash", "List refs in the trash, too"),
     JSON,
 )

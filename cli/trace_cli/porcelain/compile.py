@@ -132,7 +132,7 @@ def compile_(
         trace compile 89c6 --largest 5
         trace compile --format anthropic -o request.json
 
-    --at TIME: the state at that time. --at REVISION: that revision; if it is of another line, the state at its time.
+    --at TIME: the state at that time. --at REVISION: that revision. If it is on another branch: the state at its time.
     """
     if form is not None and form not in FORMATS:
         raise usage_error(f"unknown format {form!r}", f"formats: {', '.join(FORMATS)}")

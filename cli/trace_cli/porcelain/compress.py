@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.advice import asked_model
+from trace_cli.porcelain.advice import configured_model
 from trace_cli.porcelain.common import (
     BRANCH,
     JSON,
@@ -28,13 +28,11 @@ from trace_store import errors
 from trace_store.compression.budgets import Compression
 from trace_store.compression.losses import SummaryReport
 from trace_store.compression.summaries import MINIMUM_WINDOW, WINDOW_TOKENS
-from trace_store.repo.repository import Repo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Results
     from trace_store.compression.compress import CompressionPlan, CompressionResult
-    from trace_store.llm.http_model import HttpModel
 
 SMALLER = "give --to at least the smallest possible, or a RANGE that holds more; pinned messages always stay"
 
@@ -151,7 +149,7 @@ def compress(
                     target,
                     range,
                     keep_last=keep_last,
-                    model=None if extractive or manual else _model(invocation, repo),
+                    model=None if extractive or manual else configured_model(invocation, repo),
                     text="" if manual is None else _manual_text(invocation, manual),
                     window=window,
                     instructions=instructions,
@@ -192,16 +190,6 @@ def _check(
         raise usage_error(f"--to goes without {chosen[0]}")
     if report and ".." in range:
         raise usage_error("--report takes the ADDRESS of one summary, or none for all")
-
-
-def _model(invocation: Invocation, repo: Repo) -> HttpModel | None:
-    """Return the model of the configuration, or None if none is configured."""
-    try:
-        return asked_model(invocation, repo)
-    except errors.StateError as error:
-        if error.code != errors.ErrorCode.NO_MODEL:
-            raise
-        return None
 
 
 def _manual_text(invocation: Invocation, manual: str) -> str:

@@ -39,7 +39,7 @@ NAME_COLUMNS = 30
     Option("--until", "until", "Only until this time", "WHEN", default=""),
     Option("--rank", "rank", "Sort by rank instead of time"),
     Option("--regex", "regex", "Treat the words as a regular expression (reads every message)"),
-    Option("--linked", "linked", "Also in linked repositories of agents"),
+    Option("--linked", "linked", "Also search linked repositories"),
     Option("-n --limit", "limit", "Stop after this many", "N", number=True, least=1, default=20),
     JSON,
 )
@@ -104,7 +104,7 @@ def run(
 
 
 class _Query(NamedTuple):
-    """What is searched for, and how."""
+    """A search query with its filters."""
 
     words: list[str]
     filters: dict[str, Any]
@@ -116,7 +116,7 @@ class _Query(NamedTuple):
 def _hits(
     invocation: Invocation, repo: Repo, query: _Query, place: str
 ) -> Generator[tuple[Any, Any], None, int]:
-    """Yield the hits in a repository, `place` if it is another one; return their number."""
+    """Yield the hits in a repository; return their number. `place` is the folder of a linked one."""
     with Progress(invocation) as progress:
         found = repo.search(
             " ".join(query.words),

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.advice import asked_model
+from trace_cli.porcelain.advice import configured_model
 from trace_cli.porcelain.common import JSON, NOTHING, QUIET, SECRETS, finish, opened
 from trace_cli.porcelain.input import parsed_json, text_from
+from trace_cli.porcelain.sessions import WHICH
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.tables import LEFT, RIGHT, counted, moment, number, paint, table
+from trace_cli.render.tables import LEFT, RIGHT, counted, gauge, moment, number, paint, table
 from trace_cli.runtime import Invocation
 from trace_store import errors
 from trace_store.base.ident import format_time
+from trace_store.context.faults import PROVIDERS
 from trace_store.contracts.ref_names import BRANCHES
-from trace_store.llm.contract import Model
 from trace_store.providers.documents import Given
-from trace_store.repo.repository import Repo
 from trace_store.sessions.compactions import CompactionEntry
 from trace_store.sessions.facts import DEFAULT_LIMIT, DEFAULT_REPLY
 from trace_store.sessions.requests import Preview
@@ -29,25 +29,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Results
 
-WHICH = Argument("SESSION", "name", "A title, an id (prefix), or a branch")
 EXTRACTIVE = Option("--extractive", "extractive", "Ask no model, even if one is configured")
-PROVIDERS = ("anthropic", "openai", "openai-responses", "gemini")
-FULL_SHARE = 85
-"""From this percentage of its limit on a session is shown in yellow."""
 
 
 @takes(
     Argument("TYPE", "type", "pm, dev, qa, harness, merge or any name"),
     Argument("NAME", "name", "Its name (default: the time)", OPTIONAL, default=""),
-    Option("--feature", "feature", "The feature that it is about", "NAME", default=""),
-    Option("--task", "task", "The task that it is about", "ID", default=""),
+    Option("--feature", "feature", "Its feature", "NAME", default=""),
+    Option("--task", "task", "Its task", "ID", default=""),
     Option("--state", "state", "Its state", "STATE", default="open"),
-    Option("--description", "description", "What the agent does; - reads it", "TEXT", default=""),
-    Option("--context", "context", "What the project is; - reads it", "TEXT", default=""),
+    Option(
+        "--description",
+        "description",
+        "The agent's role; - reads standard input",
+        "TEXT",
+        default="",
+    ),
+    Option("--context", "context", "About the project; - reads standard input", "TEXT", default=""),
     Option(
         "--limit",
         "limit",
-        "The most tokens of a request and its reply",
+        "Maximum tokens of a request and its reply",
         "N",
         number=True,
         least=1,
@@ -56,7 +58,7 @@ FULL_SHARE = 85
     Option(
         "--reply",
         "reply",
-        "Tokens kept free for the reply",
+        "Tokens reserved for the reply",
         "N",
         number=True,
         least=0,
@@ -80,7 +82,7 @@ def start(
     reply: int,
     secrets: str,
 ) -> Results:
-    """Begin a session: a branch whose requests fit a limit.
+    """Start a session: a branch whose requests fit a limit.
 
     trace sessions start dev login --task T-12 --description "You write code." --limit 100000
     """
@@ -113,11 +115,11 @@ def start(
     Argument("TEXT", "text", "The text of a message; - reads standard input", OPTIONAL),
     Option("--role", "role", "The role of TEXT", "ROLE", default="user"),
     Option("--file", "file", "Messages as JSON, one or a list; - reads standard input", "FILE"),
-    Option("--usage", "usage", "The usage that the provider reported", "JSON"),
+    Option("--usage", "usage", "The provider's usage report", "JSON"),
     Option(
         "--request",
         "request",
-        "What `trace sessions request --json` printed, which the usage is about",
+        "The output of `trace sessions request --json` that the reply answers",
         "FILE",
     ),
     SECRETS,
@@ -135,7 +137,7 @@ def add(
     request: str | None,
     secrets: str,
 ) -> Results:
-    """Add messages to a session as one commit: a prompt, a reply with its usage, results.
+    """Add messages to a session as one commit.
 
     trace sessions add login "Fix the test."
     trace sessions add login --file reply.json --request request.json
@@ -161,7 +163,9 @@ def add(
 
 @takes(
     WHICH,
-    Argument("MESSAGE", "message", "A prompt to add first; - reads it", OPTIONAL, default=""),
+    Argument(
+        "MESSAGE", "message", "A prompt to add first; - reads standard input", OPTIONAL, default=""
+    ),
     Option(
         "--provider",
         "provider",
@@ -185,14 +189,16 @@ def request(
 ) -> Results:
     """Print the next request of a session as JSON, within its limit.
 
-    What a model was shown is compacted first, if that is needed; standard error says what was done. With --json the
-    request comes with its tokens, its commit and its hash, as `trace sessions add --request` takes them.
+    Messages that a model has seen are compacted first, if needed; standard error reports it. --json adds the tokens,
+    the commit and the hash, as `trace sessions add --request` expects.
 
         trace sessions request login "Fix the test." --json > request.json
     """
     text = text_from(invocation, "-") if message == "-" else message
     with opened(invocation, secrets=secrets) as repo:
-        session = repo.sessions.open(name, model=_model(invocation, repo, extractive))
+        session = repo.sessions.open(
+            name, model=None if extractive else configured_model(invocation, repo)
+        )
         made = session.request(text, provider=provider)
         finish(invocation, repo)
         for each in made.done:
@@ -200,11 +206,9 @@ def request(
         yield made, json.dumps(made.body, ensure_ascii=False)
 
 
-@takes(
-    WHICH, Argument("MESSAGE", "message", "A prompt that would follow", OPTIONAL, default=""), JSON
-)
+@takes(WHICH, Argument("MESSAGE", "message", "A prompt to include", OPTIONAL, default=""), JSON)
 def preview(invocation: Invocation, *, name: str, message: str) -> Results:
-    """Show the tokens of each part of the next request; write nothing."""
+    """Show the tokens of the next request by part."""
     with opened(invocation) as repo:
         found = repo.sessions.open(name).preview(message)
         yield found, _preview_lines(invocation, found)
@@ -214,26 +218,29 @@ def _preview_lines(invocation: Invocation, found: Preview) -> Iterator[str]:
     parts = ("description", "context", "summary", "messages", "beside", "total")
     rows = [(each, number(getattr(found, each))) for each in parts]
     yield from table(invocation, ("part", "tokens"), rows, LEFT + RIGHT)
-    share = 100 * (found.bound + found.reply) // found.limit
     said = f"at most {number(found.bound)} of {number(found.limit)}, {number(found.reply)} for the reply"
-    yield paint(invocation, said, "yellow") if share >= FULL_SHARE else said
+    yield gauge(invocation, said, found.bound + found.reply, found.limit)
 
 
 @takes(
     WHICH,
-    Option("--instructions", "instructions", "What to dwell on", "TEXT", default=""),
+    Option(
+        "--instructions", "instructions", "What the summary should focus on", "TEXT", default=""
+    ),
     EXTRACTIVE,
     JSON,
     QUIET,
 )
 def compact(invocation: Invocation, *, name: str, instructions: str, extractive: bool) -> Results:
-    """Sum up what a model was shown; `trace undo --branch` or `trace revert` takes it back."""
+    """Compact a session now; `trace undo --branch` undoes it."""
     with opened(invocation) as repo:
-        session = repo.sessions.open(name, model=_model(invocation, repo, extractive))
+        session = repo.sessions.open(
+            name, model=None if extractive else configured_model(invocation, repo)
+        )
         try:
             done = session.compact(instructions=instructions)
         except errors.StateError as error:
-            error.data.setdefault("hint", "`trace sessions preview` shows what the messages take")
+            error.data.setdefault("hint", "`trace sessions preview` shows the tokens of each part")
             raise
         finish(invocation, repo)
         yield done, f"{done.commit.short()} {_compaction(done)}"
@@ -241,13 +248,13 @@ def compact(invocation: Invocation, *, name: str, instructions: str, extractive:
 
 @takes(
     WHICH,
-    Option("--all", "everything", "Also summaries and pinned messages"),
+    Option("--all", "everything", "Also hide summaries and pinned messages"),
     Option("-y --yes", "yes", "Do not ask"),
     JSON,
     QUIET,
 )
 def clear(invocation: Invocation, *, name: str, everything: bool, yes: bool) -> Results:
-    """Hide the messages of a session; its instructions stay, and without --all its summaries, too."""
+    """Hide the messages of a session, except instructions, summaries and pinned messages."""
     with opened(invocation) as repo:
         session = repo.sessions.open(name)
         if everything and not yes and invocation.waits_for_keyboard:
@@ -296,7 +303,7 @@ def close(invocation: Invocation, *, name: str, reason: str) -> Results:
 
 @takes(WHICH, JSON, QUIET)
 def reopen(invocation: Invocation, *, name: str) -> Results:
-    """Open a closed session again."""
+    """Reopen a closed session."""
     with opened(invocation) as repo:
         session = repo.sessions.open(name)
         changed = bool(session.facts.closed)
@@ -311,7 +318,7 @@ def reopen(invocation: Invocation, *, name: str) -> Results:
 
 @takes(WHICH, JSON)
 def summary(invocation: Invocation, *, name: str) -> Results:
-    """Show what a session has come to: tasks, decisions, files, checks, and its summaries."""
+    """Show the tasks, decisions, files, checks and summaries of a session."""
     with opened(invocation) as repo:
         found = repo.sessions.open(name).summary
         state = found.state
@@ -322,7 +329,7 @@ def summary(invocation: Invocation, *, name: str) -> Results:
 
 @takes(WHICH)
 def export(invocation: Invocation, *, name: str) -> None:
-    """Print all that was ever in a session as JSON: hidden messages too, as they were first written."""
+    """Print a whole session as JSON, hidden messages included, as first written."""
     with opened(invocation) as repo:
         found = repo.sessions.open(name).export()
     invocation.line(json.dumps(found, ensure_ascii=False, indent=2))
@@ -336,7 +343,7 @@ def export(invocation: Invocation, *, name: str) -> None:
     QUIET,
 )
 def review(invocation: Invocation, *, name: str, reject: bool, reason: str) -> Results:
-    """Approve or reject a session: a decision in the trajectory of its task."""
+    """Approve or reject a session; the decision goes to the trajectory of its task."""
     with opened(invocation) as repo:
         session = repo.sessions.open(name)
         trajectory = session.review(approved=not reject, reason=reason)
@@ -375,7 +382,7 @@ def _compaction(done: CompactionEntry) -> str:
     JSON,
 )
 def watch(invocation: Invocation, *, name: str, timeout: int | None) -> Results:
-    """Print what happens in sessions, of all processes, until interrupted."""
+    """Print session events of all processes until interrupted."""
     with opened(invocation) as repo:
         ref = repo.sessions.open(name).ref if name else ""
         with repo.store.follow(timeout=timeout) as events:
@@ -393,18 +400,6 @@ def watch(invocation: Invocation, *, name: str, timeout: int | None) -> Results:
 
 
 def _messages(invocation: Invocation, path: str) -> list[Given]:
-    """Return the messages of a JSON file: one, or a list; a provider's reply keeps its usage."""
+    """Return the message or messages of a JSON file."""
     given = parsed_json(text_from(invocation, path).encode(), path)
     return given if isinstance(given, list) else [given]
-
-
-def _model(invocation: Invocation, repo: Repo, extractive: bool) -> Model | None:
-    """Return the model of the settings; None if there is none, or none is to be asked."""
-    if extractive:
-        return None
-    try:
-        return asked_model(invocation, repo)
-    except errors.StateError as error:
-        if error.code != errors.ErrorCode.NO_MODEL:
-            raise
-        return None

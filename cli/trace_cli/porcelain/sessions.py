@@ -10,7 +10,7 @@ from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, NOTHING, finish, opened
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line
-from trace_cli.render.tables import LEFT, RIGHT, counted, moment, number, paint, table
+from trace_cli.render.tables import LEFT, RIGHT, counted, gauge, moment, number, table
 from trace_cli.subcommands import Group
 from trace_store.base.ident import format_time, parse_moment
 from trace_store.contracts.ref_names import BRANCHES, SESSIONS
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 HELP = """A SESSION is a title, a session id or its first characters, or the name of the session's branch.
 """
 NAME_COLUMNS = 24
-FULL_SHARE = 85
-"""From this percentage of its limit on a session is shown in yellow."""
 ENDED = "ended"
 _KEYS: dict[str, Callable[[SessionInfo], int]] = {
     ENDED: lambda each: each.ended,
@@ -34,7 +32,7 @@ _KEYS: dict[str, Callable[[SessionInfo], int]] = {
     "messages": lambda each: each.message_count,
     "tokens": lambda each: each.token_count,
 }
-_WHICH = Argument("SESSION", "name", "A title, an id (prefix), or a branch")
+WHICH = Argument("SESSION", "name", "A title, an id (prefix), or a branch")
 
 
 @takes(
@@ -43,7 +41,7 @@ _WHICH = Argument("SESSION", "name", "A title, an id (prefix), or a branch")
     Option("--feature", "feature", "Only sessions of this feature", "NAME", default=""),
     Option("--task", "task", "Only sessions of this task", "ID", default=""),
     Option("--state", "state", "Only sessions in this state", "STATE", default=""),
-    Option("--active", "active", "Only sessions that were started here and are open"),
+    Option("--active", "active", "Only open sessions started by Trace"),
     Option("--folder", "folder", "Only sessions in this folder or below", "DIR"),
     Option("--since", "since", "Only sessions that ended after this time", "WHEN"),
     Option(
@@ -143,7 +141,7 @@ def _lines(invocation: Invocation, chosen: Sequence[SessionInfo]) -> Iterator[st
     yield from table(invocation, heads, rows, LEFT * 3 + RIGHT * 2 + LEFT)
 
 
-@takes(_WHICH, JSON)
+@takes(WHICH, JSON)
 def show(invocation: Invocation, *, name: str) -> Results:
     """Show the details of a session; `trace view` shows its messages."""
     with opened(invocation) as repo, _progress(invocation) as tell:
@@ -163,12 +161,7 @@ def _details(found: SessionInfo) -> Iterator[str]:
         ("ended", _date(found)),
         ("context", f"{counted(found.message_count, 'message')}, {_tokens(found)}"),
         ("hidden", counted(found.hidden_count, "message") if found.hidden_count else ""),
-        ("type", found.type),
-        ("feature", found.feature),
-        ("task", found.task),
-        ("state", found.state),
-        ("limit", number(found.limit) if found.limit else ""),
-        ("closed", found.closed),
+        *_recorded(found),
         ("subagents", str(found.agents or "")),
         ("rewinds", str(found.rewinds or "")),
     ):
@@ -190,13 +183,21 @@ def _messages(found: SessionInfo) -> str:
     return f"{shown}/{number(found.message_count + found.hidden_count)}"
 
 
+def _recorded(found: SessionInfo) -> Iterator[tuple[str, str]]:
+    if found.facts is not None:
+        for name in ("type", "feature", "task", "state"):
+            yield name, getattr(found.facts, name)
+        yield "limit", number(found.facts.limit)
+        yield "closed", found.facts.closed
+
+
 def _gauge(invocation: Invocation, found: SessionInfo) -> str:
     """Return the tokens of a context, for a session with a limit as `62k of 100k`."""
-    if found.limit is None:
+    if found.facts is None:
         return number(found.token_count)
-    said = f"{_thousands(found.token_count)} of {_thousands(found.limit)}"
-    full = 100 * found.token_count >= FULL_SHARE * found.limit
-    return paint(invocation, said, "yellow") if full else said
+    limit = found.facts.limit
+    said = f"{_thousands(found.token_count)} of {_thousands(limit)}"
+    return gauge(invocation, said, found.token_count, limit)
 
 
 def _thousands(count: int) -> str:
@@ -212,7 +213,7 @@ def _tokens(found: SessionInfo) -> str:
 
 
 @takes(
-    _WHICH,
+    WHICH,
     Argument("TITLE", "title", "The title; omit it to remove the title", OPTIONAL, default=""),
     JSON,
 )
@@ -228,7 +229,7 @@ def rename(invocation: Invocation, *, name: str, title: str) -> Results:
     yield done, [] if done.changed else NOTHING
 
 
-@takes(_WHICH)
+@takes(WHICH)
 def delete(invocation: Invocation, *, name: str) -> None:
     """Delete a session and its subagents; `trace undo` restores them."""
     with opened(invocation) as repo:

@@ -6,7 +6,7 @@ import trace_store
 from trace_cli.arguments import Option, takes
 from trace_cli.porcelain.common import JSON, opened, tell_unknown_model, waiting
 from trace_cli.render.escape import one_line, safe
-from trace_cli.render.tables import counted, date, number, paint, share, size, token_summary
+from trace_cli.render.tables import counted, date, gauge, number, paint, share, size, token_summary
 from trace_store.contracts.ref_names import BRANCHES, SESSIONS
 
 TYPE_CHECKING = False
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from trace_store.history.status import Status
     from trace_store.merge.stopped import Stopped
     from trace_store.repo.repository import Repo
-
-
-FULL_SHARE = 85
-"""From this percentage of its limit on a session is shown in yellow."""
 
 
 @takes(Option("--model", "model", "The model for token counts", "MODEL", default=""), JSON)
@@ -67,7 +63,7 @@ def _lines(
 
 
 def _session_lines(invocation: Invocation, repo: Repo, ref: str) -> Iterator[str]:
-    """Yield how full a session that was started here is, and what its compactions saved."""
+    """Yield the fill level of a session started by Trace, and the tokens its compactions saved."""
     session = repo.sessions.open(ref)
     if not session.facts.type:
         return
@@ -76,8 +72,7 @@ def _session_lines(invocation: Invocation, repo: Repo, ref: str) -> Iterator[str
     if past:
         saved = sum(each.saved for each in past)
         said += f"; {counted(len(past), 'compaction')} saved {number(saved)}"
-    full = 100 * (preview.total + preview.reply) >= FULL_SHARE * preview.limit
-    yield paint(invocation, said, "yellow") if full else said
+    yield gauge(invocation, said, preview.total + preview.reply, preview.limit)
 
 
 def _branch_lines(found: Status) -> Iterator[str]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LEFT, RIGHT = "<", ">"
 DEFAULT_WIDTH = 100
+NEARLY_FULL = 85
+"""From this percentage on, a gauge is yellow."""
 NO_TIME = "no time"
 """Shown for a commit made from records without a time."""
 _STYLES = {
@@ -182,6 +184,11 @@ def size(size_bytes: int) -> str:
 def share(part: int, whole: int) -> str:
     """Return a percentage with one decimal; "" if the whole is 0."""
     return f"{100 * part / whole:.1f}%" if whole else ""
+
+
+def gauge(invocation: Invocation, text: str, used: int, limit: int) -> str:
+    """Return a text about how full something is, in yellow if it is nearly full."""
+    return paint(invocation, text, "yellow") if 100 * used >= NEARLY_FULL * limit else text
 
 
 def moment(time: str) -> str:

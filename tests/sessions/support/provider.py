@@ -1,4 +1,4 @@
-"""A simulated provider: counts a factor of the estimate, more or less for each message, and a prompt of its own."""
+"""Simulated provider: counts the estimate times a factor, with noise for each message, plus its own prompt."""
 
 from __future__ import annotations
 

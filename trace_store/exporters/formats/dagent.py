@@ -1,11 +1,11 @@
 """A session as a chat of dagent, `chat_ID.json`.
 
-Invariant: a message has one text, then its uses of tools. The result of a use is inside it, so it has no time of its
-own, and a result without a call is left out.
+Invariant: a message has at most one text, then its tool uses. A tool use contains its result, so results have no time
+of their own, and a result without a call is left out.
 
-- Developer messages become system messages. A text behind another, or behind a use, begins a new message.
-- Uses have no ids, and calls are numbered when they are read.
-- Images, reasoning and providers' own blocks have no place.
+- Developer messages become system messages. A text after another text or a tool use starts a new message.
+- Tool uses have no ids; the importer numbers them.
+- Images, reasoning and provider-specific blocks are left out.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _one_text_each(draft: DraftMessage) -> Iterator[DraftMessage]:
 
 
 def _labels(labels: frozenset[str]) -> Iterator[str]:
-    """Yield the labels that a chat has a place for: one number of an iteration, and that it is internal."""
+    """Yield the labels that the format supports: `internal`, and one iteration number."""
     if INTERNAL in labels:
         yield INTERNAL
     yield from sorted(filter(_ITERATION.fullmatch, labels))[:1]
@@ -140,7 +140,7 @@ def _tokens(usage: Usage) -> Wire:
 
 
 def _number(drafts: Sequence[DraftMessage], numbers: dict[str, int]) -> None:
-    """Give calls and results the ids with which they are read back; a result has no error mark."""
+    """Set the call ids that the importer assigns, and drop error flags."""
     for draft in drafts:
         for piece in draft.pieces:
             if isinstance(part := piece.part, ToolCall):

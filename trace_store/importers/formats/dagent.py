@@ -23,9 +23,9 @@ from trace_store.transcripts.sources import Record
 NAME = "dagent"
 SUFFIXES = (".json",)
 CHAT = "chat_"
-"""The beginning of the names of chats of sessions; the id of the session follows."""
+"""File name prefix of a session's chat, before the session id."""
 INTERNAL = "internal"
-"""The label of messages that dagent does not show to people."""
+"""Label of messages that dagent hides from users."""
 MAXIMUM_PARTS = 10_000
 _TO_HARNESS, _FROM_HARNESS = "task_to_harness", "harness_to_task"
 _KEYS = frozenset({"id", "role", "content", "timestamp", "metadata"})
@@ -123,7 +123,7 @@ def _uses(more: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _said(result: object) -> str | Sequence[Part]:
-    """Return the result of a use: its text, its blocks of text, or its JSON."""
+    """Return the result of a tool use: its text, its text blocks, or its JSON."""
     if isinstance(result, str):
         return result
     blocks = result[:MAXIMUM_PARTS] if isinstance(result, list) else []
@@ -134,14 +134,14 @@ def _said(result: object) -> str | Sequence[Part]:
 
 
 def _block_text(block: object) -> str | None:
-    """Return the text of a block that has nothing else."""
+    """Return the text of a block with only a type and a text; else None."""
     if not isinstance(block, dict) or block.keys() != {"type", "text"} or block["type"] != "text":
         return None
     return block["text"] if isinstance(block["text"], str) else None
 
 
 def report_of(tokens: object) -> Mapping[str, int | str]:
-    """Return the usage report in `tokens` of a message; nothing if it has none."""
+    """Return the usage report from a message's `tokens`; empty if it has none."""
     given = tokens if isinstance(tokens, dict) else {}
     taken, output = given.get("input"), given.get("output")
     if type(taken) is not int or type(output) is not int or not 0 < taken < 1 << 53 > output >= 0:
@@ -155,9 +155,7 @@ def recognises(head: bytes) -> bool:
         form = file_shape(head).single(name)
         items = form.get(name)
         if items == [] and name == "messages" and type(form.get("totalMessages")) is int:
-            return (
-                True  # all messages were compacted, or the first is longer than what is looked at
-            )
+            return True  # all are compacted, or the first exceeds the sniffed bytes
         first = items[0] if isinstance(items, list) and items else None
         if not isinstance(first, dict):
             continue

@@ -309,7 +309,7 @@ class ClaudeCodePlanner:
                 queue[:] = [each for each in queue if _text_of(each) != said]
 
     def _hand_over_queue(self, thread: Thread) -> None:
-        """Add the messages of queued text that the next request has, and no other record.
+        """Add queued text that is sent with the next request and has no record of its own.
 
         Not before that request: until then, a record of its own may follow.
         """

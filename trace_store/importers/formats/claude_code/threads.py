@@ -441,8 +441,8 @@ class TranscriptState:
         open_count: number of parts in open rounds.
         holding: threads with waiting groups.
         queue: records of text that the user typed while the agent worked.
-        taken: those that the model is given with its next request, unless they have a record of their own.
-        taken_at: time of the last that were taken, or None.
+        taken: those sent with the next request, unless they have a record of their own.
+        taken_at: time of the last one, or None.
         links: links between records.
         table: planned commits.
     """
