@@ -8,13 +8,14 @@ from contextlib import suppress
 import pytest
 
 from tests.sessions.support.provider import Provider
+from tests.support.examples import examples
 from trace_store import Message, Repo, ToolCall, ToolResult, errors
 from trace_store.llm.contract import Completion, Prompt
 from trace_store.objects.address import Address
 from trace_store.sessions.session import Session
 
 WORDS = tuple("harbour tower stage wall report stone crane quay light rope never 42 a.py".split())  # noqa: SIM905
-HISTORIES = 500
+HISTORIES = examples(500)
 SHARDS = 20
 
 
