@@ -30,6 +30,16 @@ def test_a_program_reads_more_of_the_log_than_a_terminal_shows(ok: Run) -> None:
     assert branch not in cut
 
 
+def test_json_lists_the_messages_that_the_table_lists(ok: Run) -> None:
+    for text in ("short", LONG, "medium words"):
+        ok("commit", "--user", text)
+    table = json.loads(ok("compile", "--json", "--largest", "2", "--heat").text)["messages"]
+    rows = [line.split("\t") for line in ok("compile", "--plain", "--largest", "2").lines]
+    assert [each["token_count"] for each in table] == [int(row[3]) for row in rows]
+    assert len(table) == 2
+    assert all(0 <= each["heat"] <= 1 for each in table)
+
+
 @pytest.mark.parametrize("width", [1, 10, 33, 40, 60, 80, 200])
 def test_no_row_is_wider_than_the_terminal(
     ok: Run, monkeypatch: pytest.MonkeyPatch, width: int

@@ -16,6 +16,7 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store import errors
 from trace_store.compression.budgets import Compression
 from trace_store.compression.compress import CompressionResult
+from trace_store.compression.selection import select
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import seen_of_entry
@@ -455,6 +456,19 @@ def test_facts_come_from_the_tool_calls(store: Store) -> None:
         "Errors: pytest -q: E  assert 3 == 4",
     ):
         assert line in done.texts[0].splitlines()
+
+
+def test_an_empty_side_of_a_range_is_the_start_or_the_end(store: Store) -> None:
+    first = commit(Writer(store, author="A"), [Message("user", "one " * 200)]).oid
+    commit(Writer(store, author="A"), [Message("user", "two " * 200)])
+    tip = compiled(store).commit
+    assert tip is not None
+    state = fold_of(store, tip)
+    one, two = (entry.address for entry in state.visible())
+    assert select(store, tip, state, f"..{first.hex()}") == {one}
+    assert select(store, tip, state, f"{first.hex()}..") == {two}
+    assert select(store, tip, state, f"..{one.hex}") == {one}
+    assert select(store, tip, state, "..") == {one, two}
 
 
 def test_the_budget_counts_what_is_compiled(store: Store) -> None:

@@ -301,15 +301,18 @@ def test_what_is_kept_whatever_the_rules(repo: Repo) -> None:
     repo.branches.switch("sums", create=True)
     repo.replace(say(repo, "a", "b"), [Message("user", "a and b")])
     repo.branches.switch("main")
-    repo.branches.delete("pins", "sums")
+    repo.branches.switch("expanded", create=True)
+    repo.replace(say(repo, "c"), [])  # as an expansion does: nothing is written in its place
+    repo.branches.switch("main")
+    repo.branches.delete("pins", "sums", "expanded")
     plan = retention.plan_expiry(repo.store, RetentionRules(count=0))
-    assert [each.name for each, _ in plan.expired] == ["plain"], "main has its pin, too"
+    assert {each.name for each, _ in plan.expired} == {"plain", "expanded"}, "main has its pin, too"
     assert {each.name: why for each, why in plan.kept} == {
         "v1": "tags",
         "pins": "pinned",
         "sums": "summaries",
     }
-    assert len(expiring(repo, count=0, keep=frozenset())) == 4
+    assert len(expiring(repo, count=0, keep=frozenset())) == 5
 
 
 def test_sessions_that_came_since(repo: Repo, clock: StepClock) -> None:

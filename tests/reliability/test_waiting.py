@@ -220,9 +220,10 @@ def test_a_holder_on_another_machine_is_named_and_never_judged(held: Held) -> No
     with pytest.raises(LockedError) as caught:
         seal(held.repo.store, wait=False)
     assert "trace gc (pid 1, on forge, " in caught.value.message
-    Path(path + ".holder").write_text("pid x\n\x1b[2J")
-    with pytest.raises(LockedError):
-        seal(held.repo.store, wait=False)
+    for damaged in ("pid x\n\x1b[2J", f"pid {10**30}\nhost {os.uname().nodename}\nsince 1\n"):
+        Path(path + ".holder").write_text(damaged)
+        with pytest.raises(LockedError):
+            seal(held.repo.store, wait=False)
 
 
 @posix

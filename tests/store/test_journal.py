@@ -41,7 +41,7 @@ from trace_store.journal.frames import (
 )
 from trace_store.journal.journal import ROOM_BYTES
 from trace_store.journal.recovery import is_cut_off
-from trace_store.journal.snapshot import RefMoves
+from trace_store.journal.view import RefsFold
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode
 from trace_store.testing.disks import FailingDisk, RecordingDisk
@@ -113,13 +113,13 @@ class TestFold:
     """Ref moves are compare-and-swap inside the journal."""
 
     def test_the_first_move_sets_the_base(self) -> None:
-        fold = RefMoves()
+        fold = RefsFold()
         assert fold.apply(frame_with(Move(MAIN, A, B)))
         assert fold.refs[MAIN].value == B
         assert fold.refs[MAIN].passed == {A}
 
     def test_a_move_with_a_wrong_expectation_has_no_effect_for_ever(self) -> None:
-        fold = RefMoves()
+        fold = RefsFold()
         fold.apply_all([frame_with(Move(MAIN, A, B))])
         assert not fold.apply(frame_with(Move(MAIN, A, C)))
         assert fold.refs[MAIN].value == B
@@ -128,7 +128,7 @@ class TestFold:
         assert fold.refs[MAIN].value == D
 
     def test_the_moves_of_a_frame_have_effect_together(self) -> None:
-        fold = RefMoves()
+        fold = RefsFold()
         fold.apply(frame_with(Move(MAIN, None, A)))
         assert not fold.apply(frame_with(Move(OTHER, None, B), Move(MAIN, None, B)))
         assert OTHER not in fold.refs
@@ -140,11 +140,11 @@ class TestFold:
         values: list[ObjectId | None] = [None, A, B]
         moves = [Move(MAIN, old, new) for old, new in itertools.permutations(values, 2)]
         for sequence in itertools.product(moves, repeat=4):
-            fold, effective = RefMoves(), []
+            fold, effective = RefsFold(), []
             for move_ in sequence:
                 effective.append(fold.apply(frame_with(move_)))
             for length in range(1, 5):
-                again = RefMoves()
+                again = RefsFold()
                 assert [again.apply(frame_with(m)) for m in sequence[:length]] == effective[:length]
 
 

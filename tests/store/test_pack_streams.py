@@ -20,7 +20,7 @@ from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.odb import pack_writer
 from trace_store.odb.index_scan import IndexContent
-from trace_store.odb.ingest import PackReceiver, pack_of, read_exactly, read_packs
+from trace_store.odb.ingest import PackReceiver, pack_of, read_packs, read_up_to
 from trace_store.odb.pack import FRAME, HEADER, MAGIC, MAXIMUM_PACK_FRAMES, TRAILER, VERSION
 from trace_store.odb.pack_index import build_index
 from trace_store.odb.pack_writer import PackEncoder
@@ -122,7 +122,7 @@ def test_short_reads_are_put_together() -> None:
     data = packed(blobs(3)).data
     stream = io.BytesIO(data)
     assert list(read_packs(lambda size: stream.read(min(size, 7)), "x")) == [data]
-    assert read_exactly(io.BytesIO(b"abc").read, 5) == b"abc"
+    assert read_up_to(io.BytesIO(b"abc").read, 5) == b"abc"
 
 
 class TestExamination:

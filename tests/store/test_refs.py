@@ -27,7 +27,7 @@ from trace_store.contracts import RefEdit, Transaction
 from trace_store.contracts.ref_names import check_ref_name, is_ref_name
 from trace_store.disk.files import Disk
 from trace_store.errors import FormatError, InvalidRefNameError, StorageError
-from trace_store.journal.snapshot import RefFold
+from trace_store.journal.view import RefState
 from trace_store.maintenance.seal import seal
 from trace_store.objects.commit import Commit
 from trace_store.refs.head import Head
@@ -58,8 +58,8 @@ PAST = {ROOT: {ROOT}, BASE: {ROOT, BASE}, LEFT: {ROOT, BASE, LEFT}, RIGHT: {ROOT
 LINEAGE = Lineage(HISTORY)
 
 
-def fold(*values: ObjectId | None) -> RefFold:
-    made = RefFold(values[-1])
+def fold(*values: ObjectId | None) -> RefState:
+    made = RefState(values[-1])
     made.passed = set(values[:-1])
     return made
 
@@ -164,7 +164,7 @@ class TestResolving:
         self,
         files: list[ObjectId],
         published: list[ObjectId],
-        moves: RefFold | None,
+        moves: RefState | None,
         tips: tuple[ObjectId, ...],
     ) -> None:
         for order in (files, files[::-1]):

@@ -3,7 +3,7 @@
 Invariant: a bundle carries refs, so every selector must match at least one. A ref includes the refs below it. A
 session branch includes the session's source files.
 
-Invariant: the same refs always give the same bytes.
+Invariant: the same selection, HEAD and compression level always give the same bytes.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ from trace_store.odb.reachable import reachable, reachable_ids
 from trace_store.odb.tombstones import Tombstone, file_name, oid_of
 from trace_store.store.revision import ref_of, resolve, resolve_commit
 from trace_store.store.store import Store
+
+_SESSION = "session"
+"""The relation of a link from an event of a trajectory to its session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +77,35 @@ def select_refs(
 
     Raises:
         RefNotFoundError: a selector matches nothing.
+        RevisionNotFoundError: a commit to leave out does not exist.
         AmbiguousRevisionError: a session id prefix matches several sessions.
         InvalidInputError: a selector names an object but no ref.
         UnbornBranchError: the current branch has no commit.
         StateError: nothing is selected, or HEAD is detached.
     """
     every = dict(store.refs.iterate_tips())
-    hidden = list(since)
+    all_names = list(every)
+    excluded = list(since)
     names: set[str] = set()
     if everything:
         names.update(name for name in every if trash or not name.startswith(TRASH))
     for word in words or ([] if everything else ["HEAD"]):
         if word.startswith("^"):
-            hidden.append(word[1:])
+            excluded.append(word[1:])
             continue
         if "..." in word:
             raise InvalidInputError(f"{word[:120]!r} is not a ref; a bundle carries refs")
         left, dots, right = word.partition("..")
         if dots:
-            hidden.append(left or "HEAD")
-        names.update(_match_refs(store, list(every), (right or "HEAD") if dots else word))
+            excluded.append(left or "HEAD")
+        matched = _match_refs(store, all_names, (right or "HEAD") if dots else word)
+        names.update(_with_files(all_names, matched))
     if not names:
         raise StateError("no ref to bundle")
     if sessions:
-        names.update(_with_files(list(every), _mentioned_branches(store, every, names)))
+        names.update(_with_files(all_names, _mentioned_branches(store, every, names)))
     refs = tuple(BundledRef(name, every[name]) for name in sorted(names))
-    return Selection(refs, tuple(resolve_commit(store, word) for word in hidden))
+    return Selection(refs, tuple(resolve_commit(store, word) for word in excluded))
 
 
 def _mentioned_branches(
@@ -107,12 +113,12 @@ def _mentioned_branches(
 ) -> list[str]:
     """Return the branches with the commits that events of trajectories mention as their sessions."""
     read = store.objects.read
-    mentioned: set[str] = set()
+    mentioned: set[str] = set()  # a link names its target by id, or by any text
     for name in names:
         if name.startswith(TRAJECTORIES):
             for oid in ancestors(every[name], lambda oid: parents_of(read(oid))):
                 for relation, target in read_commit(oid, read).links:
-                    if relation == "session":
+                    if relation == _SESSION:
                         mentioned.add(str(target))
     found: list[str] = []
     for name, tips in every.items():
@@ -124,25 +130,25 @@ def _mentioned_branches(
 
 
 def _match_refs(store: Store, every: list[str], word: str) -> list[str]:
-    """Return the refs that a selector matches, with those below them."""
+    """Return the refs that a selector matches, and the refs below them."""
     if word in ("HEAD", "@"):
         head = store.refs.head()
         if head.ref is None:
             raise StateError("HEAD is detached; a bundle carries refs")
         if head.oid is None:
             raise UnbornBranchError("HEAD has no commit yet", revision=word)
-        return _with_files(every, _below(every, head.ref))
+        return _below(every, head.ref)
     full = ref_of(store, word)
     if full is not None:
-        return _with_files(every, _below(every, full))
+        return _below(every, full)
     folder = word.rstrip("/")
     for place in ("", "refs/", BRANCHES, SESSIONS):
         matched = _below(every, place + folder) if folder else []
         if matched:
-            return _with_files(every, matched)
+            return matched
     matched = _match_session(every, word)
     if matched:
-        return _with_files(every, matched)
+        return matched
     try:
         oid = resolve(store, word)
     except NotFoundError:
@@ -184,7 +190,8 @@ def _with_files(every: list[str], names: list[str]) -> list[str]:
 Progress = Callable[[int, int], None]
 """Receives the number of objects written or read so far, and the total."""
 
-Scan = Callable[[bytes], object]
+Look = Callable[[bytes], object]
+"""Receives the bytes of each object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +240,7 @@ def contents(store: Store, selection: Selection) -> tuple[BundleHeader, bytes]:
     purged: set[bytes] = set()
 
     def absent(oid: ObjectId, referrer: ObjectId | None) -> None:
+        # A ref to a purged object is an error; a link to one becomes a tombstone.
         if oid not in store.objects.purged or referrer is None:
             why = f", linked from {referrer}" if referrer else ""
             raise ObjectNotFoundError(f"missing object {oid}{why}", oid=oid, named_by=referrer)
@@ -264,7 +272,9 @@ def _tombstones(store: Store, purged: set[bytes]) -> list[tuple[str, bytes]]:
     files = [file for file in tombstones.valid_files() if oid_of(file[0]) in purged]
     readable = {oid_of(name) for name, _ in files}
     for oid in purged - readable:
-        data = Tombstone(ObjectId(oid), 1).encode()
+        data = Tombstone(
+            ObjectId(oid), time=1
+        ).encode()  # the least valid time: the true one is lost
         files.append((file_name(oid, data), data))
     return sorted(files)
 
@@ -293,7 +303,7 @@ def write_bundle(
     oids: bytes,
     level: int,
     progress: Progress | None,
-    look: Scan,
+    look: Look,
 ) -> BundleReport:
     """Write a bundle, show `look` the bytes of each object, and return the report."""
     writer = BundleWriter(write, header)

@@ -10,8 +10,8 @@ Integers are little endian. Header fields: `head` (absent if HEAD is on none of 
 `prerequisites`, `refs` (arrays of a name and its tips, first the tip in the working copy that wrote the bundle),
 `requires`, and `tombstones` (arrays of a file name and its bytes; absent if empty).
 
-Invariant: a bundle depends only on its contents: no time, host or user name. `BundleReader` checks the header hash
-first and the final hash last; callers publish nothing before that.
+Invariant: a bundle depends only on its contents; it has no time, host or user name of its own. `BundleReader` checks
+the header hash first and the final hash last; callers publish nothing before that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from trace_store.errors import (
     UnsupportedFormatError,
 )
 from trace_store.objects.codec import MAXIMUM_ELEMENTS, encode, unpack
-from trace_store.odb.ingest import read_exactly, read_pack
+from trace_store.odb.ingest import read_pack, read_up_to
 from trace_store.odb.pack import HEADER as PACK_HEADER
 from trace_store.odb.pack import MAGIC as PACK_MAGIC
 from trace_store.odb.tombstones import oid_of, parse
@@ -55,7 +55,7 @@ MAXIMUM_REFS = MAXIMUM_ELEMENTS
 MAXIMUM_TIPS = 64
 END = b"TREN"
 _LINE = MAGIC + b"%d\n" % VERSION
-_LENGTH = struct.Struct("<I")
+_U32 = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,12 @@ class BundleHeader:
 
     Attributes:
         refs: refs in name order.
-        prerequisites: sorted ids of objects that the receiver must have, with everything reachable from them.
+        prerequisites: ids of objects that the receiver must have, with everything reachable from them; in order.
         object_count: number of objects in the packs.
         head: full name of the ref that HEAD was on, or "".
         requires: features that a reader must support.
-        tombstones: sorted names and bytes of tombstone files, one for each purged object that the bundle still
-            links to.
+        tombstones: names and bytes of tombstone files, one for each purged object that the bundle still links to;
+            in order.
     """
 
     JSON = "objects=object_count head? -requires -tombstones"
@@ -149,7 +149,7 @@ class BundleHeader:
 
 
 class BundleWriter:
-    """Writer of one bundle: header, packs, trailer."""
+    """Writer of one bundle: header, packs, trailer. It is the sink to which a `PackEncoder` writes the packs."""
 
     def __init__(self, write: Write, header: BundleHeader) -> None:
         self.header = header
@@ -158,26 +158,26 @@ class BundleWriter:
         self.size_bytes = 0
         self.pack_count = 0
         data = header.encode()
-        self.write(_LINE + _LENGTH.pack(len(data)) + data)
+        self.write(_LINE + _U32.pack(len(data)) + data)
         self.write(self._hash.digest())
 
     def begin(self) -> BundleWriter:
-        """Begin a pack; return the writer to which the pack encoder writes."""
+        """Begin a pack; return its sink, which is this."""
         return self
 
     def write(self, data: bytes) -> None:
-        """Write bytes of a pack."""
+        """Write bytes, and add them to the hash and the size."""
         self._write(data)
         self._hash.update(data)
         self.size_bytes += len(data)
 
     def complete(self, name: str, index: bytes) -> None:
-        """Count a finished pack."""
+        """Count a finished pack; its name and index are not part of a bundle."""
         self.pack_count += 1
 
     def finish(self) -> None:
         """Write the trailer."""
-        self.write(END + _LENGTH.pack(self.pack_count))
+        self.write(END + _U32.pack(self.pack_count))
         self.write(self._hash.digest())
 
 
@@ -202,7 +202,7 @@ class BundleReader:
         self.size_bytes = 0
         self.pack_count = 0
         _check_line(self._read(len(_LINE)))
-        (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
+        (length,) = _U32.unpack(self._exactly(_U32.size))
         if length > MAXIMUM_HEADER_BYTES:
             raise CorruptBundleError(f"bundle header is too large: {length} bytes")
         data = self._exactly(length)
@@ -228,7 +228,7 @@ class BundleReader:
             except CorruptPackError as error:
                 raise CorruptBundleError(error.message) from error
             yield data
-        (count,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
+        (count,) = _U32.unpack(self._exactly(_U32.size))
         if count != self.pack_count:
             raise CorruptBundleError(f"bundle has {self.pack_count} packs, expected {count}")
         self._check_hash("file")
@@ -241,7 +241,7 @@ class BundleReader:
             raise CorruptBundleError(f"bundle is damaged: {what} hash mismatch")
 
     def _read(self, size: int) -> bytes:
-        data = read_exactly(self._source, size)
+        data = read_up_to(self._source, size)
         self._hash.update(data)
         self.size_bytes += len(data)
         return data

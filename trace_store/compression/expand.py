@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trace_store import errors
 from trace_store.base.frozen import value
-from trace_store.compression.selection import SUMMARISES, origin_of
+from trace_store.compression.selection import SUMMARY_REASONS, origin_of
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.fold import REPLACED, Fold
 from trace_store.context.ghost import ghost_text
@@ -104,5 +104,5 @@ def _ghosts(
         each
         for each in found
         if (origin := origin_of(store, state, each)) is None
-        or origin.operation.fields.get("reason") not in SUMMARISES
+        or origin.operation.fields.get("reason") not in SUMMARY_REASONS
     ]

@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 
 from trace_store.base.frozen import value
 from trace_store.compression.extract import quotable
-from trace_store.compression.selection import SUMMARISES, origin_of, originals
+from trace_store.compression.selection import SUMMARY_REASONS, origin_of, originals
 from trace_store.context import wording
 from trace_store.context.activity import RUN, action_of, activity_of, output_lines, says_failure
 from trace_store.context.fold import Fold
@@ -86,7 +86,7 @@ class SummaryReport:
 def is_summary(store: Store, state: Fold, address: Address) -> bool:
     """Return True if a message is a summary whose sources are hidden."""
     origin = origin_of(store, state, address)
-    return origin is not None and origin.operation.fields.get("reason") in SUMMARISES
+    return origin is not None and origin.operation.fields.get("reason") in SUMMARY_REASONS
 
 
 def report_on(store: Store, state: Fold, address: Address) -> SummaryReport:

@@ -1,11 +1,11 @@
 """Ranges of a context: the messages that a range names, and the originals behind a summary.
 
-    A..B     messages in the context at commit B but not at commit A; a merge counts as the messages it brings
+    A..B     messages in the context at commit B but not at commit A
     A        the context at commit A
-    X..Y     from message X to message Y, in the order of the context; an empty side is the start or the end
+    X..Y     from message X to message Y, in the order of the context
     X        message X
 
-A side that is a commit and one that is a message can be combined.
+A side that is a commit and one that is a message can be combined. An empty side is the start or the end of the context.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 COMPRESSION = "compression"
 UNREAD = "not shown to a model yet"
 """Reason to keep messages that arrived after the model's last answer."""
-SUMMARISES = (COMPRESSION, "compaction", "merge")
+SUMMARY_REASONS = (COMPRESSION, "compaction", "merge")
 """Reasons of a `replace` whose messages are summaries."""
 
 
@@ -56,7 +56,7 @@ class Origin:
 
 
 def unread_from(roles: Sequence[str]) -> int:
-    """Return the position of the first unread message, after the model's last answer.
+    """Return the position of the first unread message, after the model's last answer; the end if all are read.
 
     Args:
         roles: the role of each visible message, in order.
@@ -70,7 +70,7 @@ def select(store: Store, tip: ObjectId, state: Fold, text: str) -> set[Address]:
 
     Args:
         store: the store.
-        tip: the commit of the context, which an empty side of a range of commits means.
+        tip: the commit of the context.
         state: the fold there.
         text: the range.
 
@@ -85,10 +85,11 @@ def select(store: Store, tip: ObjectId, state: Fold, text: str) -> set[Address]:
         raise errors.InvalidInputError("a symmetric range names no part of a context; use A..B")
     left, dots, right = text.partition("..")
     first, last = _side(store, left), _side(store, right)
-    if not dots:
-        found = {first} if isinstance(first, Address) else _context(store, first or tip)
+    if dots:
+        found = _up_to(store, tip, state, last) - _before(store, state, first)
     else:
-        found = _up_to(store, tip, state, last) - _before(store, tip, state, first, last)
+        assert first is not None
+        found = {first} if isinstance(first, Address) else _context(store, first)
     found &= visible
     if not found:
         raise errors.InvalidInputError(f"{text[:120]} names no message that the context shows")
@@ -113,16 +114,18 @@ def _context(store: Store, commit: ObjectId) -> set[Address]:
 def _up_to(store: Store, tip: ObjectId, state: Fold, last: object) -> set[Address]:
     if isinstance(last, Address):
         return {each.address for each in state.entries[: _position(state, last) + 1]}
-    commit = last if isinstance(last, ObjectId) else tip
-    return set(state.addresses()) if commit == tip else _context(store, commit)
+    if last is None or last == tip:
+        return set(state.addresses())  # `select` leaves out hidden ones
+    assert isinstance(last, ObjectId)
+    return _context(store, last)
 
 
-def _before(store: Store, tip: ObjectId, state: Fold, first: object, last: object) -> set[Address]:
+def _before(store: Store, state: Fold, first: object) -> set[Address]:
     if isinstance(first, Address):
         return {each.address for each in state.entries[: _position(state, first)]}
     if isinstance(first, ObjectId):
         return _context(store, first)
-    return set() if isinstance(last, Address) else _context(store, tip)
+    return set()
 
 
 def _position(state: Fold, address: Address) -> int:
@@ -165,7 +168,7 @@ def originals(store: Store, state: Fold, address: Address) -> tuple[Address, ...
     while pending:
         each = pending.pop()
         origin = origin_of(store, state, each)
-        if origin is None or origin.operation.fields.get("reason") not in SUMMARISES:
+        if origin is None or origin.operation.fields.get("reason") not in SUMMARY_REASONS:
             found[each] = None
             continue
         new = [a for a in _hidden(state, origin.sources) if a not in seen]
@@ -186,6 +189,6 @@ def _hidden(state: Fold, addresses: tuple[Address, ...]) -> list[Address]:
 
 def _birth(store: Store, entry: Entry) -> ObjectId:
     birth = entry.address.birth
-    if entry.home[0].startswith(birth):
+    if entry.home[0].startswith(birth):  # else a merge or pick carried it here
         return ObjectId(entry.home[0])
     return revisions.resolve_commit(store, birth.hex())

@@ -1,7 +1,8 @@
 """Retention of the trash: the configured rules, and the entries that expire.
 
-Nothing expires unless the configuration or the caller sets a rule. Rules are checked in order: age, number, size.
-Entries covered by `keep` never expire. An entry that was fetched by git has no known age and counts as the newest.
+Nothing expires unless the configuration or the caller sets a rule. If several rules apply to an entry, the report names
+the first: age, count, size. Entries covered by `keep` never expire. An entry that was fetched by git has no known age
+and counts as the newest.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from trace_store.store.config import Value
     from trace_store.store.store import Store
 
-PINNED, CHECKPOINTS, TAGS, SUMMARIES = config.KEPT
+KEEP_PINNED, KEEP_CHECKPOINTS, KEEP_TAGS, KEEP_SUMMARIES = config.KEPT
 
 
 @value
@@ -54,7 +55,7 @@ class ExpiryReport:
     """The result of an expiry or its dry run.
 
     Attributes:
-        expired: refs in the trash, each with the rule that applies: "age", "count" or "size".
+        expired: refs in the trash, each with the rule that applies: "age" (also for `sessions`), "count" or "size".
         kept: refs that would have expired, each with the reason to keep it, such as "pinned".
         freed: objects and bytes that nothing else reaches.
     """
@@ -80,7 +81,7 @@ def read_rules(store: Store, given: Mapping[str, object] | None = None) -> Reten
     count, size = settings[config.TRASH_COUNT], settings[config.TRASH_SIZE]
     keep = settings[config.TRASH_KEEP]
     return RetentionRules(
-        None if by_session else parse_duration(f"{number} {unit}"),
+        None if by_session else parse_duration(f"{number} {unit}"),  # None for "by hand"
         count_of(number) if by_session else None,
         count if isinstance(count, int) else None,
         size if isinstance(size, int) else None,
@@ -98,6 +99,7 @@ def expires_before(store: Store, rules: RetentionRules) -> int:
         return store.clock.now()
     starts = []
     for ref, _ in store.refs.iterate(SESSIONS):
+        # A session is <format>/<id>; deeper refs are of its sub-agents.
         entries = store.refs.reflog(ref) if ref.removeprefix(SESSIONS).count("/") <= 1 else []
         starts += [entries[-1].time] if entries else []
     starts.sort(reverse=True)
@@ -113,6 +115,7 @@ def plan_expiry(store: Store, rules: RetentionRules) -> ExpiryReport:
     """
     if rules.is_empty:
         return ExpiryReport((), (), Amount())
+    # Newest first; entries of unknown age before all.
     entries = sorted(list_refs(store), key=lambda each: (each.time > 0, -each.time, each.ref))
     before = expires_before(store, rules)
     why: dict[str, str] = {}
@@ -122,7 +125,7 @@ def plan_expiry(store: Store, rules: RetentionRules) -> ExpiryReport:
         elif rules.count is not None and number >= rules.count:
             why[entry.ref] = "count"
     if rules.size_bytes is not None:
-        total = 0
+        total = 0  # objects that several entries have count for the newest
         for entry, amount in zip(
             entries, own_amounts(store, [each.ref for each in entries]), strict=True
         ):
@@ -140,20 +143,21 @@ def plan_expiry(store: Store, rules: RetentionRules) -> ExpiryReport:
 
 def _kept_by(store: Store, entry: TrashedRef, keep: frozenset[str]) -> str:
     """Return the reason to keep an entry, or ""; reads only commits unique to it."""
-    if CHECKPOINTS in keep and entry.kind == "checkpoint":
-        return CHECKPOINTS
-    if TAGS in keep and entry.kind == "tag":
-        return TAGS
-    if not keep & {PINNED, SUMMARIES}:
+    if KEEP_CHECKPOINTS in keep and entry.kind == "checkpoint":
+        return KEEP_CHECKPOINTS
+    if KEEP_TAGS in keep and entry.kind == "tag":
+        return KEEP_TAGS
+    if not keep & {KEEP_PINNED, KEEP_SUMMARIES}:
         return ""
     for oid in unique_commits(store, entry):
         for operation in read_commit(oid, store.objects.read).operations:
             fields = operation.fields
-            if SUMMARIES in keep and operation.name == ops.REPLACE:
-                return SUMMARIES
             carried = fields["messages"] if operation.name in ops.ADDS_MESSAGES else ()
-            if PINNED in keep and any(
+            # A replacement without messages only hides some, as when a summary is expanded.
+            if KEEP_SUMMARIES in keep and operation.name == ops.REPLACE and carried:
+                return KEEP_SUMMARIES
+            if KEEP_PINNED in keep and any(
                 each.get("priority") == ops.PINNED for each in (fields, *carried)
             ):
-                return PINNED
+                return KEEP_PINNED
     return ""

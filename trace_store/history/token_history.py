@@ -27,9 +27,9 @@ class Report:
     """A provider's report.
 
     Attributes:
-        at: the commit that records it.
+        at: the commit whose context it counts.
         token_count: its tokens.
-        name: the name of its source.
+        name: the model, else the provider or format, as in `ContextReport`.
         model: the model that answered, or "".
     """
 
@@ -40,9 +40,9 @@ class Report:
 
 
 def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[bytes, TokenGrowth]:
-    """Return the tokens of the context at each commit, and the change since its first parent.
+    """Return the tokens of the context at each commit of a log, and the change since its first parent.
 
-    The parent of a commit that only appends need not be compiled.
+    The parent of a commit that only appends need not be compiled. Media count by the rule of the newest context.
     """
     if not entries:
         return {}
@@ -53,8 +53,8 @@ def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[byt
     growth: dict[bytes, TokenGrowth] = {}
     for entry in reversed(entries):  # parents first: most commits share their parent's report
         before = counts.total(entry.parents[0])[0] if entry.parents else 0
-        after, name = counts.total(entry.oid, entry.commit)
-        growth[entry.oid] = TokenGrowth(after, after - before, name)
+        after, source = counts.total(entry.oid, entry.commit)
+        growth[entry.oid] = TokenGrowth(after, after - before, source)
     return growth
 
 
@@ -68,28 +68,29 @@ class _TokenCounts:
         self._reports: dict[bytes, Report | None] = {}
 
     def count(self, entry: LogEntry) -> None:
-        """Count the context of a commit and its parent; only one of them if the commit only appends."""
+        """Count the context of a commit; of one that only appends, also its parent's, with one compile for both."""
         commit, known = entry.commit, self._sums
+        # Tools count, too, but `sums_added` counts only messages.
         sets_tools = any(operation.name == TOOLS for operation in commit.operations)
         if not commit.parents or not only_appends(commit) or sets_tools:
-            self._count_context(entry.oid)
+            self._sums_at(entry.oid)
             return
         added, parent = self._contexts.sums_added(commit, self._media), commit.parents[0]
         if parent in known:
             known.setdefault(entry.oid, _sum(known[parent], added))
         else:
-            known[parent] = _sum(self._count_context(entry.oid), added, -1)
+            known[parent] = _sum(self._sums_at(entry.oid), added, -1)
 
     def total(self, oid: bytes, commit: Commit | None = None) -> tuple[int, str]:
         """Return the tokens of a context, and how they were counted."""
-        sums, report = self._count_context(oid), self._report(oid, commit)
+        sums, report = self._sums_at(oid), self._report(oid, commit)
         counting = self._contexts.counting("" if report is None else report.model)
         estimated = request_tokens(counting, sums)
         counted = source_of_sum(counting.source, sums[0])
         if report is None or not estimated:
             return estimated, counted
         measured = MeasuredReport(
-            report.at, report.at, report.token_count, report.name, self._count_context(report.at)
+            report.at, report.at, report.token_count, report.name, self._sums_at(report.at)
         )
         if not measured.is_credible(counting):
             return estimated, counted
@@ -97,7 +98,7 @@ class _TokenCounts:
         source = f"provider:{report.name}{'+estimate' if changed else ''}"
         return measured.adjusted(counting, sums), source
 
-    def _count_context(self, oid: bytes) -> Sums:
+    def _sums_at(self, oid: bytes) -> Sums:
         """Return the sums of a context."""
         if oid not in self._sums:
             self._sums[oid] = sums_of(self._contexts.compile(ObjectId(oid)))
@@ -112,6 +113,7 @@ class _TokenCounts:
         own = report_of(commit) if commit is not None and is_measured(commit) else None
         if own is not None:
             return Report(own.about or oid, own.token_count, own.name, own.model)
+        # Without a new report, the last one along first parents stays, whatever else a commit does.
         if commit is not None and commit.parents and commit.parents[0] in self._reports:
             return self._reports[commit.parents[0]]
         context = self._contexts.compile(ObjectId(oid))

@@ -33,7 +33,7 @@ from trace_store.journal.frames import (
     encode_void,
     scan,
 )
-from trace_store.journal.snapshot import MAXIMUM_ATTEMPTS, NUMBERS_END, JournalView
+from trace_store.journal.view import MAXIMUM_ATTEMPTS, NUMBERS_END, JournalView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

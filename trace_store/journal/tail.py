@@ -24,7 +24,7 @@ from trace_store.journal.frames import (
     event_section,
     scan,
 )
-from trace_store.journal.snapshot import journal_numbers
+from trace_store.journal.view import journal_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from trace_store.base.oid import ObjectId, hash_object
 from trace_store.disk.files import MAXIMUM_READ_BYTES, files_below, read_file
 from trace_store.journal.file import FAILED, JournalFile, open_journal
 from trace_store.journal.frames import END
-from trace_store.journal.snapshot import RefMoves, journal_numbers
+from trace_store.journal.view import RefsFold, journal_numbers
 from trace_store.objects.codec import (
     BLOB,
     COMMIT,
@@ -179,7 +179,7 @@ def check_journals(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     yield from _check_places(store, journal, files)
     if store.disk.exists(store.layout.lost_found_dir):
         yield from _check_set_aside(store, objects)
-    fold = RefMoves()
+    fold = RefsFold()
     for file in files:
         for frame in file.transactions():
             if frame.moves and not fold.apply(frame):

@@ -1,12 +1,14 @@
 """Owners of file locks, shown to users who wait.
 
+A long operation leaves a file `<lock>.holder`:
+
     pid 4711
     host forge
     command trace pack
     since 1795353681000
 
-Rule: for display only. A lock is free when the system grants it, never because its owner looks dead. Long operations
-leave a file beside the lock; without one, Linux's lock table is read.
+Rule: for display only. A lock is free when the system grants it, never because its owner looks dead. Without a valid
+file of a running process, Linux's lock table is read.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from trace_store.disk.files import Disk, read_file, read_unsized, replace_file
 SUFFIX = ".holder"
 LOCKS = "/proc/locks"
 _MAXIMUM_BYTES = 4096
-_MAXIMUM_TABLE_BYTES = 1 << 22
+_MAXIMUM_PROC_BYTES = 1 << 22
+_PIDS = range(1, 1 << 31)
 
 
 @value
@@ -62,6 +65,12 @@ def write_owner(disk: Disk, path: str, command: str, scratch: str) -> None:
     """Write the owner's file beside a lock; called by the owner.
 
     Errors are ignored: the operation does not depend on it.
+
+    Args:
+        disk: writes the file.
+        path: the lock.
+        command: what the owner runs, such as `trace pack`.
+        scratch: the folder for the temporary file.
     """
     since = SystemClock().now()
     text = f"pid {os.getpid()}\nhost {_host()}\ncommand {command}\nsince {since}\n"
@@ -100,7 +109,7 @@ def _parse(data: bytes) -> LockOwner | None:
     except (KeyError, ValueError):
         return None
     host = fields.get("host", "")
-    if pid <= 0:
+    if pid not in _PIDS:
         return None
     return LockOwner(pid, host, fields.get("command", ""), since, host == _host())
 
@@ -114,7 +123,8 @@ def _from_lock_table(disk: Disk, path: str) -> LockOwner:
     place = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
     for line in table.splitlines():
         fields = line.split()
-        if "->" not in fields and place in fields and fields[1] == "FLOCK":
+        # A process that waits for the lock has "->" as its second field.
+        if place in fields and fields[1] == "FLOCK":
             pid = int(fields[fields.index(place) - 1])
             if pid > 0:
                 return LockOwner(pid, _host(), _command_of(disk, pid))
@@ -124,17 +134,16 @@ def _from_lock_table(disk: Disk, path: str) -> LockOwner:
 def _command_of(disk: Disk, pid: int) -> str:
     """Return the program of a process, without its arguments, which may be private."""
     words = [word for word in _read_proc(disk, f"/proc/{pid}/cmdline").split("\0") if word]
-    names = [os.path.basename(word) for word in words]
-    if len(names) > 1 and names[0].startswith("python"):
-        plain = [name for name in names[1:] if not name.startswith("-")]
-        names = plain or names[:1]
-    if names[:1] in (["trace"], ["trace-store"]) and len(names) > 1:
-        return f"trace {names[1]}"
-    return names[0][:60] if names else ""
+    if not words:
+        return ""
+    name = os.path.basename(words[0])
+    if name.startswith("python") and len(words) > 1 and not words[1].startswith("-"):
+        name = os.path.basename(words[1])  # the script; after an option, the next word may be code
+    return name[:60]
 
 
 def _read_proc(disk: Disk, path: str) -> str:
-    return read_unsized(disk, path, _MAXIMUM_TABLE_BYTES).decode("utf-8", "replace")
+    return read_unsized(disk, path, _MAXIMUM_PROC_BYTES).decode("utf-8", "replace")
 
 
 def is_alive(pid: int) -> bool:

@@ -14,7 +14,7 @@ from trace_store.contracts.ref_names import BRANCHES
 from trace_store.disk.files import Disk, files_below, read_file, replace_file
 from trace_store.disk.layout import ATTRIBUTES, CONFIG_NAME, IGNORED, INDEX_SUFFIX, Layout
 from trace_store.journal.file import open_journal
-from trace_store.journal.snapshot import journal_numbers
+from trace_store.journal.view import journal_numbers
 from trace_store.maintenance.fsck import check_folds, check_table
 from trace_store.maintenance.lost_found import keep_file
 from trace_store.maintenance.object_copies import objects_in

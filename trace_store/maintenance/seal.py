@@ -17,7 +17,7 @@ from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId, check_hash, joined_digests
 from trace_store.journal.frames import END
 from trace_store.journal.published import save, stamp_of
-from trace_store.journal.snapshot import RefMoves
+from trace_store.journal.view import RefsFold
 from trace_store.maintenance.consolidate import (
     ALWAYS_CONSOLIDATE_BYTES,
     choose_packs,
@@ -150,7 +150,7 @@ class _Sealer:
         self._objects = store.objects
         self._level = level
         self._fully = fully
-        self._moves = RefMoves()
+        self._moves = RefsFold()
         self._changes: dict[str, tuple[ObjectId, ...]] = {}
         self._logs: dict[str, list[ReflogEntry]] = {}
         self._files: dict[str, tuple[ObjectId, ...]] = {}

@@ -80,7 +80,7 @@ def read_packs(read: Callable[[int], bytes], where: str) -> Iterator[bytes]:
     number = 0
     while True:
         number += 1
-        head = read_exactly(read, HEADER.size)
+        head = read_up_to(read, HEADER.size)
         if not head:
             return
         yield read_pack(read, head, f"pack {number} of {where}")
@@ -98,14 +98,14 @@ def read_pack(read: Callable[[int], bytes], head: bytes, where: str) -> bytes:
     room = MAXIMUM_PACK_BYTES - HEADER.size
     frames = 0
     while True:
-        frame = read_exactly(read, FRAME.size)
+        frame = read_up_to(read, FRAME.size)
         compressed = FRAME.unpack(frame)[0] if len(frame) == FRAME.size else 0
         size = compressed or TRAILER.size
         room -= FRAME.size + size
         frames += 1
         if room < 0 or frames > MAXIMUM_PACK_FRAMES + 1:
             raise errors.CorruptPackError(f"{where} is too large", path=where)
-        body = read_exactly(read, size)
+        body = read_up_to(read, size)
         pieces += (frame, body)
         if len(frame) < FRAME.size or len(body) < size:
             raise errors.CorruptPackError(f"{where} is truncated", path=where)
@@ -117,7 +117,7 @@ def read_pack(read: Callable[[int], bytes], head: bytes, where: str) -> bytes:
     return data
 
 
-def read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
+def read_up_to(read: Callable[[int], bytes], size: int) -> bytes:
     """Return `size` bytes, or fewer at the end of the stream."""
     data = read(size)
     if len(data) == size or not data:

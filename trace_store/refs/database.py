@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from trace_store.disk.files import Disk
     from trace_store.disk.layout import Layout
     from trace_store.journal.journal import Journal
-    from trace_store.journal.snapshot import RefFold
+    from trace_store.journal.view import RefState
 
 ATTEMPTS = 5
 _MAXIMUM_REMEMBERED = 256
@@ -69,7 +69,7 @@ class RefDatabase:
         self._cached_tips: dict[str, tuple[ObjectId, ...]] = {}
         self._superseded: dict[str, list[ObjectId]] = {}
         """By ref, the tip files whose commits another tip contains."""
-        self._unchanged: dict[str, tuple[RefFold, str, object]] = {}
+        self._unchanged: dict[str, tuple[RefState, str, object]] = {}
         """By ref: the journal's fold, the directory of tip files, and its stamp when fold and files agreed."""
         self._head: tuple[object, str | ObjectId] | None = None
         self._used_names: UsedNames | None = None
@@ -236,7 +236,7 @@ class RefDatabase:
         name: str,
         files: Sequence[ObjectId],
         published: Sequence[ObjectId],
-        fold: RefFold | None,
+        fold: RefState | None,
     ) -> tuple[ObjectId, ...]:
         """Return the tips that follow from files, published tips and journals.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trace_store.base.oid import ObjectId
     from trace_store.contracts import RefEdit
     from trace_store.contracts.protocols import ObjectReader
-    from trace_store.journal.snapshot import RefFold
+    from trace_store.journal.view import RefState
 
 _MEMORY = 256
 _WALKED = 1 << 14
@@ -106,7 +106,7 @@ def resolve(
     name: str,
     files: Sequence[ObjectId],
     published: Sequence[ObjectId],
-    fold: RefFold | None,
+    fold: RefState | None,
     lineage: Lineage,
 ) -> tuple[ObjectId, ...]:
     """Return the tips, this working copy's first; empty if the ref does not exist."""
@@ -148,7 +148,7 @@ def merged_tips(
 
 
 def is_unexplained(
-    files: Sequence[ObjectId], published: Sequence[ObjectId], fold: RefFold | None
+    files: Sequence[ObjectId], published: Sequence[ObjectId], fold: RefState | None
 ) -> bool:
     """Return True if this working copy is not known to have written the files."""
     if fold is None:

@@ -116,7 +116,9 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if journal.lacks and not store.recovery.recover(journal, self._refs, self._objects):
+                if journal.needs_recovery and not store.recovery.recover(
+                    journal, self._refs, self._objects
+                ):
                     continue
                 if built is not None and (
                     journal.has_effect(built[1]) or self._is_sealed(built[1])
@@ -153,7 +155,7 @@ class Transactions:
         built = None
         journal.lock()
         try:
-            tip = None if journal.lacks else self._refs.journal_tip(ref)
+            tip = None if journal.needs_recovery else self._refs.journal_tip(ref)
             if tip is not None:
                 if ref not in self._begun:
                     self._begin(ref, tip)
@@ -214,7 +216,9 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if not journal.lacks or store.recovery.recover(journal, self._refs, self._objects):
+                if not journal.needs_recovery or store.recovery.recover(
+                    journal, self._refs, self._objects
+                ):
                     return journal.rotate()
             finally:
                 journal.unlock()
@@ -226,7 +230,9 @@ class Transactions:
         for _ in range(MAXIMUM_ATTEMPTS):
             journal.lock()
             try:
-                if journal.lacks and not store.recovery.recover(journal, self._refs, self._objects):
+                if journal.needs_recovery and not store.recovery.recover(
+                    journal, self._refs, self._objects
+                ):
                     continue
                 file = journal.close_live()
                 if file is None or not journal.locked:
@@ -323,7 +329,7 @@ class Transactions:
             self._objects.check_not_purged(given)
         if self._objects.checked_generation != self._journal.generation:
             look_again(self._objects, self._journal, given, moves)
-        found = self._journal.lacking(given)
+        found = self._journal.without_stored(given)
         if longest < WORTH_LOOKING_UP_BYTES or self._journal.published.stamp is None:
             return found  # a missing record of seals means that git may be removing packs
         # A loose file may have been written without a sync, and a damaged copy does not count.

@@ -19,7 +19,7 @@ from __future__ import annotations
 from trace_cli.arguments import Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.plumbing.contents import json_line
-from trace_cli.plumbing.support import open_store
+from trace_cli.plumbing.support import ABSENT, open_store
 from trace_cli.runtime import Invocation
 from trace_store.base.ident import format_time, parse_moment
 from trace_store.journal.tail import REF
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.journal.tail import JournalEvent
-
-ABSENT = "0" * 64
 
 
 @takes(

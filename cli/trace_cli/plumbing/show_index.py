@@ -22,7 +22,7 @@ from trace_cli.runtime import Invocation
 from trace_store import errors
 from trace_store.disk.files import Disk
 from trace_store.odb.index_scan import IndexContent
-from trace_store.odb.ingest import read_exactly
+from trace_store.odb.ingest import read_up_to
 from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES
 
 
@@ -50,7 +50,7 @@ def run(invocation: Invocation, *, frames: bool, pack: bool, file: str | None) -
 
 def _read(invocation: Invocation, path: str | None) -> bytes:
     if path is None or path == "-":
-        data = read_exactly(invocation.stdin.read, MAXIMUM_INDEX_BYTES + 1)
+        data = read_up_to(invocation.stdin.read, MAXIMUM_INDEX_BYTES + 1)
     else:
         disk = Disk()
         fd = open_file(disk, path)

@@ -9,6 +9,9 @@ from trace_store.contracts.ref_names import check_ref_name
 from trace_store.store.discovery import find
 from trace_store.store.store import Store
 
+ABSENT = "0" * 64
+"""In place of an object id: there is no such ref."""
+
 
 def open_store(invocation: Invocation) -> Store:
     """Return the repository of this run, open, as a context manager.

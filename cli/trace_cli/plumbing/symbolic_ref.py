@@ -12,8 +12,7 @@ from trace_cli.failures import usage_error
 from trace_cli.plumbing.support import full_ref, open_store
 from trace_cli.runtime import Invocation
 from trace_store import refs
-
-HEADS = "refs/heads/"
+from trace_store.contracts.ref_names import BRANCHES
 
 
 @takes(
@@ -25,16 +24,16 @@ def run(invocation: Invocation, *, short: bool, name: str, ref: str | None) -> i
     """Print or set the branch of HEAD."""
     if name != "HEAD":
         raise usage_error(f"{name!r} is not a symbolic ref", "HEAD is the only one")
-    if ref is not None and not ref.startswith(HEADS):
+    if ref is not None and not ref.startswith(BRANCHES):
         raise usage_error(f"not a branch: {ref!r}", "give refs/heads/NAME")
     with open_store(invocation) as store:
         if ref is not None:
             left = store.refs.head()
-            was = left.ref.removeprefix(HEADS) if left.ref else str(left.oid)
+            was = left.ref.removeprefix(BRANCHES) if left.ref else str(left.oid)
             # `@{-1}` searches the reflog for this wording, as in git.
-            message = refs.reflog.switch_message(was, ref.removeprefix(HEADS))
+            message = refs.reflog.switch_message(was, ref.removeprefix(BRANCHES))
             store.refs.set_head(ref, message=message)
             return 0
         branch = full_ref(store, "HEAD")
-        invocation.line(branch.removeprefix(HEADS) if short else branch)
+        invocation.line(branch.removeprefix(BRANCHES) if short else branch)
     return 0

@@ -9,7 +9,7 @@
 
 NEW and OLD are revisions. If OLD is given, the ref must have that value; 64 zeros mean that it must not exist (as does
 omitting OLD in `verify`). The lines of `--stdin` take effect together, or not at all. HEAD as REF means its branch.
-Nothing is printed; the exit code is 11 if a ref has another value.
+Nothing is printed; the exit code is 11 if a ref has another value, and 4 if a ref to delete does not exist.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from __future__ import annotations
 from trace_cli.arguments import ANY as ANY_NUMBER
 from trace_cli.arguments import Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.plumbing.support import author_of, full_ref, open_store, seal_if_due
+from trace_cli.plumbing.support import ABSENT, author_of, full_ref, open_store, seal_if_due
 from trace_cli.runtime import Invocation
 from trace_store import errors
 from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.contracts.ref_names import BRANCHES
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.store.revision import resolve
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
     from trace_store.contracts.protocols import RefReader
     from trace_store.store.store import Store
-
-ABSENT = "0" * 64
-HEADS = "refs/heads/"
 
 
 @takes(
@@ -63,6 +61,7 @@ def run(
 
         def build(refs: RefReader) -> Transaction | None:
             for edit in edits:
+                # A ref that does not exist can be verified to be absent, but not deleted.
                 if edit.new is None and edit.expected is not None and refs.read(edit.name) is None:
                     raise errors.RefNotFoundError(f"there is no ref {edit.name}", ref=edit.name)
             return Transaction((), edits, message or "update-ref") if edits else None
@@ -87,17 +86,18 @@ def _parse_line(number: int, line: str) -> tuple[str, list[str]]:
 def _edit(store: Store, verb: str, words: list[str]) -> RefEdit:
     name = full_ref(store, words[0])
     if verb == "verify":
-        expected = _expected_value(store, words[1:], absent=True)
+        expected = _expected_value(store, words[1:], default=None)
         return RefEdit(name, expected, expected)
     if verb == "delete":
         return RefEdit(name, None, _expected_value(store, words[1:]))
     new = resolve(store, words[1])
-    if name.startswith(HEADS) and kind_of(store.objects.read(new)) != COMMIT:
+    if name.startswith(BRANCHES) and kind_of(store.objects.read(new)) != COMMIT:
         raise errors.InvalidInputError(f"{new.short()} is not a commit")
     return RefEdit(name, new, None if verb == "create" else _expected_value(store, words[2:]))
 
 
-def _expected_value(store: Store, words: list[str], *, absent: bool = False) -> Any:
+def _expected_value(store: Store, words: list[str], default: Any = ANY) -> Any:
+    """Return the id that a ref must have, None if it must not exist, or ANY; `default` if OLD was omitted."""
     if not words:
-        return None if absent else ANY
+        return default
     return None if words[0] == ABSENT else resolve(store, words[0])

@@ -21,6 +21,7 @@ from trace_cli.render.tables import (
 )
 from trace_cli.runtime import Invocation
 from trace_store import Opaque, Reasoning, Text, ToolCall, ToolResult, errors
+from trace_store.base.frozen import value
 from trace_store.context import call_line, result_line
 from trace_store.providers import FORMATS
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 # How many adaptations of each kind are printed; a session of another provider needs one per message.
 SHOWN_ADAPTATIONS = 3
+# How many times its width a line reads: spaces collapse, and the main argument of a call may come late.
+_SPARE = 8
 
 
 @takes(
@@ -80,7 +83,7 @@ SHOWN_ADAPTATIONS = 3
     Option(
         "--strict",
         "strict",
-        "Fail if the context needs repairs or is over budget",
+        "Fail if the request needs repairs or the context is over budget",
     ),
     Option("--cache", "cache", "Set cache breakpoints if the format has them"),
     Option(
@@ -91,7 +94,9 @@ SHOWN_ADAPTATIONS = 3
         many=True,
     ),
     Option(
-        "--model", "model", "The target model, for token counts and format", "MODEL", default=""
+        *("--model", "model", "The target model, for token counts and what a request can carry"),
+        *("MODEL",),
+        default="",
     ),
     Option("--verify", "verify", "Check the cached context against a fresh one"),
     Option("-o --output", "output", "Write to FILE", "FILE"),
@@ -122,8 +127,8 @@ def compile_(
     instructions and tools of a request; a client adds the model and its settings. `text` is for reading. `json` is
     Trace's own lossless format, which `trace commit --json` reads.
 
-    Repairs and omissions are reported on standard error: every repair, and the first few omissions. --strict fails
-    instead of repairing. It still omits what the provider does not support.
+    Repairs and adaptations are reported on standard error: every repair, and the first few adaptations of each kind.
+    --strict fails instead of repairing. It still adapts the context to the provider.
 
     --json prints a summary instead: commit, tokens, repairs. --table lists the messages for people, --plain for `sort`
     and `cut`. If the context is over its budget (`trace config budget`), a note says so; with --strict nothing is
@@ -139,15 +144,15 @@ def compile_(
     as_table = as_table or plain or heat or largest is not None
     if form is not None and as_table and not invocation.as_json:
         raise usage_error("give --table or --format, not both")
-    to_file = output not in (None, "-")
+    to_file = output if output != "-" else None
     # A file gets a table as wide as it is, without colour.
-    reader = (
+    shown_on = (
         Invocation(environment=invocation.environment, terminal=False) if to_file else invocation
     )
     if expand and strategy != "full":
         raise usage_error("--expand requires the strategy full")
     with opened(invocation) as here:
-        if output in (None, "-"):
+        if to_file is None:
             invocation.page()
         tell_unknown_model(invocation, model)
         if verify and not _verified(invocation, here, revision, at):
@@ -165,38 +170,67 @@ def compile_(
         if budget and context.token_count > budget:
             said = f"{share(context.token_count, budget)} of {counted(budget, 'token')}"
             invocation.note(f"note: the context is over its budget: {said}")
-        if as_table and not invocation.as_json:
-            lines = _table(reader, here, context, plain=plain, largest=largest, heat=heat)
-            _write(invocation, "".join(f"{each}\n" for each in lines).encode(), output, safe=True)
-            return EXIT_OK
         options: dict[str, Any] = {"strict": strict, "cache": "stable" if cache else "none"}
+        rows = _rows(here, context, largest=largest, heat=heat) if as_table else []
+        if as_table and not invocation.as_json:
+            lines = _table(shown_on, here, context, rows, plain=plain, heat=heat)
+            data = "".join(f"{each}\n" for each in lines).encode()
+            _write(invocation, data, to_file, is_escaped=True)
+            return EXIT_OK
         rendered = context.render(form or "text", **options)
         if invocation.as_json:
-            data = json_bytes(_summary(context, rendered, as_table), ascii_only=reader.terminal)
+            summary = _summary(context, rendered)
+            if as_table:
+                summary["messages"] = [_message_record(row, heat=heat) for row in rows]
+            data = json_bytes(summary, ascii_only=shown_on.terminal)
         else:
             _tell_repairs(invocation, rendered)
             data = rendered.to_bytes()
         data = data if data.endswith(b"\n") or not data else data + b"\n"
-        _write(invocation, data, output, safe=invocation.as_json)
+        _write(invocation, data, to_file, is_escaped=invocation.as_json)
     return EXIT_OK
 
 
-def _summary(context: CompiledContext, rendered: Rendered, as_table: bool) -> dict[str, Any]:
-    """Return the JSON of a context, and of its messages if `as_table`."""
-    record = trace_store.record
+@value
+class _Row:
+    """A message of a table, its tokens and its heat, which is 0 if not asked for."""
+
+    message: Any
+    tokens: int
+    text_tokens: int
+    heat: float
+
+
+def _rows(here: Repo, context: CompiledContext, *, largest: int | None, heat: bool) -> list[_Row]:
+    """Return the messages of a table, in order, or the largest ones."""
+    if heat and not context.has_addresses:
+        raise usage_error("--heat requires the strategy full, without --expand")
+    sizes = context.message_tokens()
+    heats = here.compression.heat(context) if heat else [0.0] * len(sizes)
+    rows = [
+        _Row(message, *size, each)
+        for message, size, each in zip(context.messages, sizes, heats, strict=True)
+    ]
+    return rows if largest is None else sorted(rows, key=lambda row: -row.tokens)[:largest]
+
+
+def _summary(context: CompiledContext, rendered: Rendered) -> dict[str, Any]:
+    """Return the JSON of a context."""
     form = {"format": rendered.renderer, "format_version": rendered.version}
-    found = record(context, **form, repairs=rendered.repairs)
+    found = trace_store.record(context, **form, repairs=rendered.repairs)
     if not context.has_addresses:
-        found["prefix_hash"] = None
-    if as_table and context.has_addresses:
-        counted = zip(context.messages, context.message_tokens(), strict=True)
-        found["messages"] = [
-            record(message, token_count=tokens, text_token_count=text)
-            for message, (tokens, text) in counted
-        ]
-    elif as_table:
-        found["messages"] = [{"role": each.role, "kind": each.kind} for each in context.messages]
+        found["prefix_hash"] = None  # no commit has this context
     return found
+
+
+def _message_record(row: _Row, *, heat: bool) -> dict[str, Any]:
+    """Return the JSON of a message; those of a strategy have no address."""
+    message = row.message
+    if not hasattr(message, "address"):
+        return {"role": message.role, "kind": message.kind}
+    sizes = {"token_count": row.tokens, "text_token_count": row.text_tokens}
+    hot = {"heat": round(row.heat, 2)} if heat else {}
+    return trace_store.record(message, **sizes, **hot)
 
 
 def _verified(invocation: Invocation, here: Repo, revision: str, at: str) -> bool:
@@ -214,10 +248,10 @@ def _verified(invocation: Invocation, here: Repo, revision: str, at: str) -> boo
     return False
 
 
-def _write(invocation: Invocation, data: bytes, output: str | None, *, safe: bool) -> None:
-    """Write data to a file or standard output; `safe` data is not escaped."""
-    if output is None or output == "-":
-        if safe:
+def _write(invocation: Invocation, data: bytes, output: str | None, *, is_escaped: bool) -> None:
+    """Write data to a file, or to standard output, where it is escaped if it is not yet."""
+    if output is None:
+        if is_escaped:
             invocation.write(data)
         else:
             write_data(invocation, data)
@@ -249,21 +283,18 @@ def _table(
     invocation: Invocation,
     here: Repo,
     context: CompiledContext,
+    shown: Sequence[_Row],
     *,
     plain: bool,
-    largest: int | None,
     heat: bool,
 ) -> list[str]:
     if not context.has_addresses:
         raise usage_error("--table requires the strategy full, without --expand")
-    weighed = list(zip(context.messages, context.message_tokens(), strict=True))
-    if largest is not None:
-        weighed = sorted(weighed, key=lambda each: -each[1][0])[:largest]
-    heats = here.compression.heat(context) if heat else []
     budget = here.store.config.budget
     whole = budget or context.estimated_token_count
     rows, styles = [], []
-    for message, (tokens, _) in weighed:
+    for row in shown:
+        message, tokens = row.message, row.tokens
         marks = [message.priority] if message.priority != "normal" else []
         marks += ["ghost"] if message.ghost else []
         marks += [f"#{one_line(label, 40)}" for label in sorted(message.labels)]
@@ -274,7 +305,7 @@ def _table(
                 message.kind,
                 str(tokens) if plain else number(tokens),
                 share(tokens, whole),
-                *([_heat(heats[message.position], plain=plain)] if heat else []),
+                *([_heat(row.heat, plain=plain)] if heat else []),
                 " ".join(marks),
                 _beginning(message.parts),
             )
@@ -291,14 +322,14 @@ def _table(
     named = ["address", "role", "kind", "tokens", "budget" if budget else "share"]
     header = [*named, *(["heat"] if heat else []), "marks", "text"]
     lines = table(invocation, header, rows, LEFT * 3 + RIGHT * 2 + LEFT * (2 + heat), styles)
-    of = "" if largest is None else f"{len(rows)} of "
+    of = "" if len(rows) == len(context) else f"{len(rows)} of "
     total = f"{of}{counted(len(context), 'message')}, {token_summary(context)}"
     lines.append(total + _of_budget(context, budget))
     return lines
 
 
-def _heat(value: float, *, plain: bool) -> str:
-    return f"{value:.2f}" if plain else heat_bar(value)
+def _heat(heat: float, *, plain: bool) -> str:
+    return f"{heat:.2f}" if plain else heat_bar(heat)
 
 
 def _of_budget(context: CompiledContext, budget: int | None) -> str:
@@ -311,7 +342,7 @@ def _beginning(parts: Sequence[Part], width: int = 120) -> str:
     """Return the beginning of a message on one line."""
     # Provider-specific parts are shown only if there is nothing else.
     said = [part for part in parts if not isinstance(part, Opaque)] or parts
-    return one_line(" ".join(_said(part, 8 * width) for part in said), width)
+    return one_line(" ".join(_said(part, _SPARE * width) for part in said), width)
 
 
 def _said(part: Part, limit: int) -> str:
@@ -319,7 +350,7 @@ def _said(part: Part, limit: int) -> str:
     if isinstance(part, Text | Reasoning):
         return part.text[:limit]
     if isinstance(part, ToolCall):
-        return call_line(part.name, part.arguments[: 8 * limit])
+        return call_line(part.name, part.arguments[: _SPARE * limit])
     if isinstance(part, ToolResult):
         return result_line("\n".join(_said(inner, limit) for inner in part.content))
     return f"[{part.type}]"

@@ -18,7 +18,7 @@ from trace_store.bundles.format import END
 from trace_store.disk.files import Disk
 from trace_store.journal.file import JournalFile
 from trace_store.journal.frames import FIRST_PASSING, HEADER_BYTES, SEED, Frame, scan
-from trace_store.journal.snapshot import RefMoves
+from trace_store.journal.view import RefsFold
 from trace_store.objects.codec import encode_blob
 from trace_store.odb.compression import Dictionary, compress
 from trace_store.odb.index_scan import IndexContent
@@ -191,7 +191,7 @@ def journal(data: bytes) -> None:
     file.places()
     file.unknown_kinds()
     file.is_free_behind(disk)
-    fold = RefMoves()
+    fold = RefsFold()
     fold.apply_all(read)
     file.cut(len(data) // 2)
 

@@ -31,7 +31,10 @@ class TaskSystem(Protocol):
     is_local: bool
 
     def detect(self, text: str) -> str:
-        """Return the id of a task in this system, given an id or an address; "" for any other text."""
+        """Return the id of a task in this system, given an id or an address; "" for any other text.
+
+        A system of another package is asked only about texts with a digit.
+        """
 
     def resolve(self, id: str) -> TaskRecord:
         """Ask for a task.
@@ -68,8 +71,11 @@ GROUP = "trace.tasks"
 """The group of entry points; each names the class of a task system in another package."""
 PLAIN = "plain"
 CLASSES = {"beads": "Beads", "github": "GitHub", "linear": "Linear", "jira": "Jira"}
-"""Modules and classes, in the order in which systems are tried; other packages and `plain` come last."""
+"""Names of systems, which are also names of modules here, and their classes, in the order in which they are tried.
+
+Systems of other packages and `plain` come last."""
 _ID = re.compile(r"[A-Z][A-Z0-9_]*-[0-9]+")
+# As in UTF-8, ISO-8601, BASE-64, GB-2312. A project with such a key needs the full address of its tasks.
 _STANDARDS = frozenset(
     [
         "AES",
@@ -99,7 +105,7 @@ _STANDARDS = frozenset(
         "UTF",
     ]
 )
-_module = submodules("trace_store.trajectories.tasks")
+_load_module = submodules("trace_store.trajectories.tasks")
 
 
 @value
@@ -198,6 +204,7 @@ class TaskRecord:
 def _text(given: object, length: int) -> str:
     if not isinstance(given, str):
         return ""
+    # A surrogate without its pair cannot be stored.
     return given[:length].encode("utf-8", "replace").decode().strip()
 
 
@@ -223,14 +230,14 @@ def not_found(system: str, id: str) -> errors.NotFoundError:
 
 
 def is_standard(text: str) -> bool:
-    """Return True if a text has the form of an id, but names a standard, such as UTF-8 or ISO-8601."""
+    """Return True if an id begins like the name of a standard, such as UTF-8 or ISO-8601."""
     return text.upper().split("-")[0] in _STANDARDS
 
 
 class Plain:
     """Ids such as `ENG-456`, if no system is configured for them."""
 
-    name, is_local = "plain", True
+    name, is_local = PLAIN, True
 
     def __init__(self, project: LocalProject) -> None:
         pass
@@ -266,7 +273,7 @@ def system_named(name: str, project: LocalProject) -> TaskSystem:
     if name == PLAIN:
         return Plain(project)
     if name in CLASSES:
-        made: Callable[[LocalProject], TaskSystem] = getattr(_module(name), CLASSES[name])
+        made: Callable[[LocalProject], TaskSystem] = getattr(_load_module(name), CLASSES[name])
         return made(project)
     for point in _entry_points():
         if point.name == name:
@@ -286,7 +293,7 @@ def detect(text: str, project: LocalProject) -> tuple[TaskSystem, str]:
     Raises:
         InvalidInputError: the package of a system cannot be loaded.
     """
-    if text == "".join(text.split()):
+    if text == "".join(text.split()):  # ids and addresses have no spaces
         for name in _candidates(text):
             system = system_named(name, project)
             if id := system.detect(text):
@@ -298,7 +305,7 @@ def system_of(task: Task, project: LocalProject) -> tuple[TaskSystem, str]:
     """Return the system of a task and its id in that system; `plain` if no system is configured for it.
 
     Raises:
-        InvalidInputError: the system is unknown.
+        InvalidInputError: the system is unknown, or its package cannot be loaded.
     """
     if task.system:
         return system_named(task.system, project), task.id
@@ -308,7 +315,7 @@ def system_of(task: Task, project: LocalProject) -> tuple[TaskSystem, str]:
 
 def _candidates(text: str) -> Iterator[str]:
     yield from CLASSES
-    # Finding other packages is slow, and every id has a digit.
+    # Finding other packages is slow.
     if any(each.isdigit() for each in text):
         yield from (name for name in system_names() if name not in CLASSES)
 

@@ -46,11 +46,12 @@ class JournalView:
         self._shut = False
         self._matched = False
         self._next = (0, "")
+        """The number of the live journal, and the path of its successor."""
         self._locked: JournalFile | None = None
         self._busy: JournalFile | None = None
         self.files: list[JournalFile] = []
         self.lost: list[JournalFile] = []
-        """Journals that were removed from disk before a seal; still readable here."""
+        """Journals that were removed from disk, and whose content may be in no pack; still readable here."""
         self._sealed_files: list[JournalFile] = []
         """The last sealed journals, kept open: `git clean -x` may remove the pack with their content, too."""
         self.covered: dict[int, tuple[object, bytes]] = {}
@@ -58,12 +59,12 @@ class JournalView:
 
         They are not kept open, so another file may get the inode of a removed one; but its size and time differ."""
         self.published = Published()
-        self.fold = RefMoves()
+        self.fold = RefsFold()
         """The refs according to the unsealed journals."""
         self.settled: set[Frame] = set()
         """Ineffective frames whose new ref values this process has made sure to keep."""
         self.generation = 0
-        """Incremented when the set of journals changes."""
+        """Incremented when the set of journals changes, or the fold starts again."""
         self.lock_waiter: LockWaiter | None = None
         """Waits for the lock and reports its owner; None waits without a report."""
         self.locks = 0
@@ -80,7 +81,7 @@ class JournalView:
         return [frame for frame in self.fold.refused if frame not in self.settled]
 
     @property
-    def lacks(self) -> bool:
+    def needs_recovery(self) -> bool:
         """Whether a removed journal, or frames that depend on one, must be restored."""
         return bool(self.lost or (self.fold.refused and self.unsettled))
 
@@ -107,22 +108,21 @@ class JournalView:
                 self._matched = False
                 self.published = published
                 self._sealed.add_all(published.sealed)
-                if (
-                    published.stamp is None
-                ):  # the record of seals was removed, and perhaps the packs
-                    self.lost[:0], self._sealed_files = self._sealed_files, []
-            if not self._is_settled() and not self._match_directory():
+                if published.stamp is None:
+                    # The record of seals was removed, and perhaps the packs.
+                    self.lost = self._sealed_files + self.lost
+                    self._sealed_files = []
+            if not self._is_unchanged() and not self._match_directory():
                 continue
-            for file in reversed(
-                self.files
-            ):  # newer journals depend on older ones, so read these last
+            # Oldest last, so that no frame is missing that a newer journal depends on.
+            for file in reversed(self.files):
                 if not file.closed:
                     self._scan(file)
             return
         raise errors.ConcurrencyError("the journals keep changing")
 
     def force_refresh(self) -> None:
-        """Force a full refresh at the next lock, because journals may have been sealed."""
+        """Make the next refresh list the directory, because journals may have been sealed."""
         self._matched = False
 
     def read(self, oid: bytes) -> bytes | None:
@@ -150,7 +150,7 @@ class JournalView:
                 return True
         return bool(self.lost) and any(oid in file.objects for file in self.lost)
 
-    def lacking(self, objects: Objects) -> Objects:
+    def without_stored(self, objects: Objects) -> Objects:
         """Return the objects that are in no journal of this view; called under the lock."""
         for file in (*self.files, *self.lost):
             held = file.objects
@@ -187,7 +187,7 @@ class JournalView:
             self._disk.close(file.fd)
         self.files, self.lost, self._sealed_files = [], [], []
         self.covered = {}
-        self.fold = RefMoves()
+        self.fold = RefsFold()
         self._locked = self._busy = None
         self._matched = False
         self.generation += 1
@@ -207,11 +207,11 @@ class JournalView:
 
     def _fold_again(self) -> None:
         self.generation += 1
-        self.fold = RefMoves()
+        self.fold = RefsFold()
         for file in self.files:
             self.fold.apply_all(file.frames)
 
-    def _is_settled(self) -> bool:
+    def _is_unchanged(self) -> bool:
         """Return True if the set of journals is unchanged, without listing the directory.
 
         A seal first ends the live journal, by an end frame or a successor.
@@ -241,13 +241,13 @@ class JournalView:
             if identity is None:
                 self._drop(opened)
                 return False
-            if file is not None and file.identity == identity:
+            if file is not None and file.identity == identity:  # known
                 if self.published.covers(*file.key):
                     covered[number] = (stamp_of(self._disk, file.path), file.line)
                 else:
                     kept[number] = file
                 continue
-            before = self.covered.get(number)
+            before = self.covered.get(number)  # sealed when it was last seen
             if (
                 before is not None
                 and before[0] == stamp_of(self._disk, self._layout.journal_file(number))
@@ -277,7 +277,7 @@ class JournalView:
         file = open_journal(self._disk, self._layout.journal_file(number), number)
         if file is None:
             return False
-        if number <= self.published.sealed.highest:
+        if number <= self.published.sealed.highest:  # no journal with a higher number is sealed
             line = file.begin(self._disk)
             if self.published.covers(line, number):
                 covered[number] = (stamp_of(self._disk, file.path), line)
@@ -295,6 +295,7 @@ class JournalView:
         return load(self._disk, self._layout, self.published) is not self.published
 
     def _is_sealed(self, file: JournalFile) -> bool:
+        """Return True if this process has ever seen it sealed, also if the record of seals was removed since."""
         return self._sealed.covers(file.line, file.number)
 
     def _replace_files(self, kept: dict[int, JournalFile], opened: list[JournalFile]) -> None:
@@ -302,6 +303,7 @@ class JournalView:
             if file.number not in kept:
                 file.scan(self._disk)
                 unsealed = not self._is_sealed(file) and file.has_content()
+                # The other branch would release the lock that this process holds.
                 if unsealed or file is self._locked:
                     self.lost.append(file)
                 else:
@@ -316,7 +318,9 @@ class JournalView:
             if successor is not None:
                 successor.limit(file, self._disk)
             file.scan(self._disk)
-            for frame in file.frames[:1]:
+            for frame in file.frames[
+                :1
+            ]:  # the begin frame names the journals that this one follows
                 successors.update((number, file) for number, _ in frame.closes)
         self.settled.intersection_update(self.fold.refused)
         self._highest_seen = max([self._highest_seen, *(file.number for file in self.files)])
@@ -330,7 +334,7 @@ def journal_numbers(disk: Disk, layout: Layout) -> list[int]:
     return [number for number in numbers if number < NUMBERS_END]
 
 
-class RefFold:
+class RefState:
     """The state of one ref in the journals.
 
     Attributes:
@@ -345,8 +349,8 @@ class RefFold:
         self.passed: set[ObjectId | None] = set()
 
 
-class RefMoves:
-    """The effective moves so far.
+class RefsFold:
+    """The fold of frames: the refs, and which frames took effect.
 
     Attributes:
         refs: the state of each ref that was moved.
@@ -357,7 +361,7 @@ class RefMoves:
     __slots__ = ("frames", "refs", "refused")
 
     def __init__(self) -> None:
-        self.refs: dict[str, RefFold] = {}
+        self.refs: dict[str, RefState] = {}
         self.frames: list[Frame] = []
         self.refused: list[Frame] = []
 
@@ -365,21 +369,20 @@ class RefMoves:
         """Apply a frame's moves; return True if they took effect."""
         if frame.kind != TRANSACTION or frame.voided or not frame.moves:
             return False
-        reached: dict[str, ObjectId | None] = {}
+        reached: dict[str, ObjectId | None] = {}  # by earlier moves of this frame
         for move in frame.moves:
-            known = self.refs.get(move.name)
-            if move.name in reached or known is not None:
-                value = reached[move.name] if move.name in reached or known is None else known.value
-                if value != move.old:
-                    self.refused.append(frame)
-                    return False
+            state = self.refs.get(move.name)
+            before = move.old if state is None else state.value  # the first move sets the base
+            if reached.get(move.name, before) != move.old:
+                self.refused.append(frame)
+                return False
             reached[move.name] = move.new
         for move in frame.moves:
-            fold = self.refs.get(move.name)
-            if fold is None:
-                fold = self.refs[move.name] = RefFold(move.old)
-            fold.passed.add(move.old)
-            fold.value = move.new
+            state = self.refs.get(move.name)
+            if state is None:
+                state = self.refs[move.name] = RefState(move.old)
+            state.passed.add(move.old)
+            state.value = move.new
         self.frames.append(frame)
         return True
 
@@ -388,14 +391,13 @@ class RefMoves:
         refs, effective = self.refs, self.frames
         for frame in frames:
             moves = frame.moves
-            fold = refs.get(moves[0].name) if len(moves) == 1 else None
-            if fold is None or frame.voided or frame.kind != TRANSACTION:
+            state = refs.get(moves[0].name) if len(moves) == 1 else None
+            if state is None or frame.voided or frame.kind != TRANSACTION:
                 self.apply(frame)
-            elif (
-                fold.value == moves[0].old
-            ):  # inlined from `apply`, since appends to one branch are frequent
-                fold.passed.add(fold.value)
-                fold.value = moves[0].new
+            # Inlined from `apply`, since appends to one branch are frequent.
+            elif state.value == moves[0].old:
+                state.passed.add(state.value)
+                state.value = moves[0].new
                 effective.append(frame)
             else:
                 self.refused.append(frame)
