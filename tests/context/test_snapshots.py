@@ -138,9 +138,9 @@ def reads(repo: Repo, tip: bytes) -> Counter[bytes]:
     repo.store.last_folds = {}
     found = Counter[bytes]()
 
-    def noted(oid: bytes, get: Any) -> Commit:
+    def noted(oid: bytes, read: Any) -> Commit:
         found[oid] += 1
-        return read_commit(oid, get)
+        return read_commit(oid, read)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(snapshots, "read_commit", noted)

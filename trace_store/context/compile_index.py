@@ -297,6 +297,13 @@ def kind_at(block: bytes, at: int) -> str:
     return KINDS[kind]
 
 
+def fields_at(block: bytes, at: int) -> tuple[Address, str, str, str, bool]:
+    """Return (address, role, kind, priority, whether it is a ghost) of a record; errors and kind as above."""
+    flags = flags_at(block, at)
+    role, kind, priority = role_at(block, at), kind_at(block, at), priority_of(flags)
+    return address_at(block, at), role, kind, priority, bool(flags & GHOST)
+
+
 def short_hashes_at(block: bytes, at: int) -> tuple[bytes, bytes]:
     """Return the first bytes of a record's prefix hash and of its content hash."""
     prefix, seen = at + 100, at + 132

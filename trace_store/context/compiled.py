@@ -20,6 +20,7 @@ from trace_store.context.compile_index import (
     MessageRecord,
     TokenRecord,
     address_at,
+    fields_at,
     flags_at,
     kind_at,
     ordinal_at,
@@ -134,7 +135,10 @@ class CompiledMessage:
     @property
     def kind(self) -> str:
         """The kind."""
-        kind = kind_at(self._block, self._at)  # the index stores custom kinds as "freeform"
+        return self._exactly(kind_at(self._block, self._at))
+
+    def _exactly(self, kind: str) -> str:
+        """Return the kind of a message that has this one in the index, where custom kinds are FREEFORM."""
         return kind if kind != FREEFORM else kind_of(self.stored) or FREEFORM
 
     @property
@@ -277,9 +281,9 @@ class LoadedMessage(Message):
         """Read a message; raises as `CompiledMessage.parts`."""
         loaded = cls.__new__(cls)
         loaded.name, loaded.model, loaded.id, loaded.parts = message._said or message._content()
-        loaded.role, loaded.kind = message.role, message.kind
-        loaded.address = message.address
-        loaded.ghost, loaded.priority = message.ghost, message.priority
+        fields = fields_at(message._block, message._at)
+        loaded.address, loaded.role, kind, loaded.priority, loaded.ghost = fields
+        loaded.kind = message._exactly(kind)
         return loaded
 
 
@@ -554,14 +558,12 @@ class CompiledContext(RenderableContext):
 
     def message_tokens(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
         """Return (tokens, text tokens) of each message or a range of them, scaled for the model."""
-        scale = self._counting.scale
-        sizes = self._sizes(start, stop)
-        return [(scale(total, media), scale(text)) for total, text, media in sizes]
+        return self._counting.scale_each(self._sizes(start, stop))
 
     def _sizes(self, start: int = 0, stop: int | None = None) -> list[Sums]:
         """Return the unscaled (tokens, text tokens, media tokens) of each message of a range."""
         records = self._source.token_records(self.view, start, stop)
-        return [record.own for record in records]
+        return [(record.tokens, record.text, record.media) for record in records]
 
     def _totals(self, stop: int | None = None) -> Sums:
         """Return the unscaled sums of all messages, or of those before a position."""

@@ -20,7 +20,7 @@ from trace_store.objects.commit import Commit, Operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence, Set
     from typing import Any, TypeAlias, TypeVar
 
     Answer = TypeVar("Answer")
@@ -675,12 +675,12 @@ def fold(tip: bytes, read_commit: ReadCommit) -> Fold:
         ObjectNotFoundError: a commit is missing.
         InvalidOperationError, UnsupportedFormatError, CorruptObjectError: as in `Fold.apply`.
     """
-    commits, _ = commits_since(tip, read_commit, lambda oid: False)
+    commits, _ = commits_since(tip, read_commit, ())
     return apply_commits(Fold(), commits)
 
 
 def commits_since(
-    tip: bytes | None, read_commit: ReadCommit, is_known: Callable[[bytes], bool]
+    tip: bytes | None, read_commit: ReadCommit, known: Container[bytes]
 ) -> tuple[list[tuple[bytes, Commit]], bytes | None]:
     """Return the first-parent commits since the last known one, oldest first.
 
@@ -688,7 +688,7 @@ def commits_since(
     """
     commits: list[tuple[bytes, Commit]] = []
     oid: bytes | None = tip
-    while oid is not None and not is_known(oid):
+    while oid is not None and oid not in known:
         commit = read_commit(oid)
         commits.append((oid, commit))
         oid = commit.parents[0] if commit.parents else None

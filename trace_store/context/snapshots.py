@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from functools import partial
 from itertools import repeat
 
 from trace_store import errors
@@ -266,12 +267,10 @@ def fold_of(store: Store, tip: bytes, known: Mapping[bytes, Fold] = {}) -> Fold:
 def _compute(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
     files = _SnapshotFiles(store)
 
-    def read(oid: bytes) -> Commit:
-        return read_commit(oid, store.objects.read)
-
+    read = partial(read_commit, read=store.objects.read)
     line, at, state = _since_known_fold(tip, read, known)
     while state is None:  # repeats if a file was damaged
-        older, at = commits_since(at, read, lambda oid: oid in known or oid in files)
+        older, at = commits_since(at, read, known.keys() | files.names.keys())
         line[:0] = older
         state = Fold() if at is None else known[at] if at in known else files.load(at)
     took = len(line) + sum(ops.added_by(commit) for _, commit in line)
@@ -309,12 +308,12 @@ def _since_known_fold(
 
 
 class _SnapshotFiles:
-    """The snapshot files of a store, named by a rising number and the commit's id."""
+    """The snapshot files of a store: their names, of a rising number and the commit's id, by the id."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._folder = store.layout.folds_dir
-        self._names: dict[bytes, str] = {}
+        self.names: dict[bytes, str] = {}
         self._newest = 0
         try:
             names = store.disk.names(self._folder)
@@ -324,21 +323,18 @@ class _SnapshotFiles:
             number, _, oid = name.partition("-")
             if number.isdigit() and is_full_id(oid):
                 self._newest = max(self._newest, int(number))
-                self._names[bytes.fromhex(oid)] = name
-
-    def __contains__(self, oid: bytes) -> bool:
-        return oid in self._names
+                self.names[bytes.fromhex(oid)] = name
 
     def load(self, oid: bytes) -> Fold | None:
         """Return a fold; None if the file is damaged or gone, and then it is dropped."""
-        path = os.path.join(self._folder, self._names[oid])
+        path = os.path.join(self._folder, self.names[oid])
         try:
             data = read_file(self._store.disk, path, limit=MAXIMUM_BYTES)
             if data is not None:
                 return unpack(oid, data)
         except (errors.CorruptIndexError, errors.StorageError):
             pass
-        del self._names[oid]
+        del self.names[oid]
         return None
 
     def write(self, oid: bytes, state: Fold) -> None:
@@ -350,10 +346,10 @@ class _SnapshotFiles:
         try:
             path = os.path.join(self._folder, name)
             replace_file(disk, path, pack(oid, state), durable=False)
-            for old in sorted(self._names.values())[: -KEPT + 1]:
+            for old in sorted(self.names.values())[: -KEPT + 1]:
                 disk.remove(os.path.join(self._folder, old))
-                del self._names[bytes.fromhex(old.partition("-")[2])]
+                del self.names[bytes.fromhex(old.partition("-")[2])]
         except errors.StorageError:
             return
         self._newest += 1
-        self._names[bytes(oid)] = name
+        self.names[bytes(oid)] = name

@@ -19,7 +19,7 @@ from trace_store.journal.published import Published, Sealed, load, stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from trace_store.base.oid import ObjectId
     from trace_store.contracts.protocols import LockWaiter
@@ -32,6 +32,8 @@ MAXIMUM_ATTEMPTS = 100
 NUMBERS_END = 1 << 63
 MAXIMUM_SEALED_FILES = 8
 """How many sealed journals stay open."""
+_GAP_BYTES, _SPAN_BYTES = 4096, 1 << 20
+"""Objects with at most this between them are read together, until they are about so many bytes."""
 
 
 class JournalView:
@@ -137,6 +139,37 @@ class JournalView:
             if place is not None:
                 return self._disk.read_at(file.fd, *place)
         return None
+
+    def read_many(self, oids: Sequence[bytes], limit: int) -> tuple[int, dict[bytes, bytes]]:
+        """Return a number of ids, and the bytes stored for those of them that are in a journal, unchecked.
+
+        They are the first ids: all, or as many as have about `limit` bytes. Objects that lie close to each other are
+        read together.
+
+        Raises:
+            ClosedError: the handle is closed.
+        """
+        self._check_open()
+        files = (*self.files, *self.lost)
+        wanted: dict[JournalFile, list[tuple[int, int, bytes]]] = {}
+        count = 0
+        for oid in oids if files else ():
+            if limit <= 0:
+                break
+            count += 1
+            for file in files:
+                placed = file.objects.get(oid)
+                if placed is not None:
+                    wanted.setdefault(file, []).append((placed[1], placed[2], oid))
+                    limit -= placed[2]
+                    break
+        found: dict[bytes, bytes] = {}
+        for file, places in wanted.items():
+            for start, end, inside in _spans(sorted(places)):
+                data = self._disk.read_at(file.fd, start, end - start)
+                for offset, size, oid in inside:
+                    found[oid] = data[offset - start : offset - start + size]
+        return (count if files else len(oids)), found
 
     def contains(self, oid: bytes) -> bool:
         """Return True if a journal of this view has the object.
@@ -325,6 +358,25 @@ class JournalView:
         self.settled.intersection_update(self.fold.refused)
         self._highest_seen = max([self._highest_seen, *(file.number for file in self.files)])
         self._fold_again()
+
+
+def _spans(
+    places: Sequence[tuple[int, int, bytes]],
+) -> Iterator[tuple[int, int, list[tuple[int, int, bytes]]]]:
+    """Yield (start, end, places) of stretches of a file that hold some of its places (offset, size, id), in order."""
+    inside: list[tuple[int, int, bytes]] = []
+    start = end = 0
+    for place in places:
+        offset, size, _ = place
+        if inside and (offset - end > _GAP_BYTES or end - start > _SPAN_BYTES):
+            yield start, end, inside
+            inside = []
+        if not inside:
+            start = offset
+        inside.append(place)
+        end = max(end, offset + size)
+    if inside:
+        yield start, end, inside
 
 
 def journal_numbers(disk: Disk, layout: Layout) -> list[int]:

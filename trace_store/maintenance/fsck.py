@@ -214,7 +214,7 @@ def check_folds(store: Store) -> Iterator[Finding]:
         try:
             data = read_file(store.disk, os.path.join(store.layout.folds_dir, name)) or b""
             snapshots.unpack(oid, data)
-            line, at = commits_since(oid, read, known.__contains__)
+            line, at = commits_since(oid, read, known)
             known[oid] = apply_commits(Fold() if at is None else known[at].copy(), line)
         except errors.TraceError:
             continue  # unused, or its history is incomplete

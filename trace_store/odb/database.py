@@ -7,10 +7,17 @@ hides a sound one. Every read checks the hash. Purged objects are not read even 
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 
 from trace_store import errors, odb
-from trace_store.base.oid import MAXIMUM_CANDIDATES, ObjectId, check_hash, check_prefix, digest
+from trace_store.base.oid import (
+    MAXIMUM_CANDIDATES,
+    ObjectId,
+    check_hash,
+    check_prefix,
+    digest,
+    joined_digests,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -324,19 +331,16 @@ class ObjectDatabase:
 
         An entry is None if the object needs `read`, which is slower.
         """
-        self._journal.contains(b"")  # raises if the handle is closed
-        contents = self.packs.read_quickly(oids, BATCH_BYTES)
-        if self.purged:
-            pairs = zip(oids, contents, strict=False)
-            contents = [None if oid in self.purged else data for oid, data in pairs]
-        if not all(contents):
-            read = self._journal.read
-            for at, data in enumerate(contents):
-                if data is None and oids[at] not in self.purged:
-                    data = read(oids[at])
-                    if data is not None and digest(data) == oids[at]:
-                        contents[at] = data
-        return contents
+        known: dict[bytes, bytes | None] = {}
+        count, held = self._journal.read_many(oids, BATCH_BYTES)
+        if joined_digests(held.values()) == b"".join(held):
+            known.update(held)
+        else:
+            known.update((oid, data) for oid, data in held.items() if digest(data) == oid)
+        packed = [oid for oid in oids[:count] if oid not in known]
+        known.update(zip(packed, self.packs.read_quickly(packed, BATCH_BYTES), strict=False))
+        known.update(dict.fromkeys(self.purged & known.keys()))
+        return [known[oid] for oid in takewhile(known.__contains__, oids[:count])]
 
     def _read_batches(self, oids: Iterable[bytes]) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Yield batches of ids and bytes in the given order.

@@ -41,6 +41,8 @@ from trace_store.providers.media_tokens import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trace_store.context.compile_index import Sums
     from trace_store.context.tokens.tokenizer import Tokenizer
 
@@ -155,6 +157,11 @@ class TokenCounting:
         Scale sums, not the parts of a sum.
         """
         return round((count - media) * self.factor) + media
+
+    def scale_each(self, sizes: Iterable[Sums]) -> list[tuple[int, int]]:
+        """Return the model's (tokens, text tokens) of each of some messages."""
+        scale = self.scale
+        return [(scale(total, media), scale(text)) for total, text, media in sizes]
 
     def counts_like(self, other: TokenCounting) -> bool:
         """Return True if text has the same tokens."""
