@@ -14,9 +14,9 @@ from tests.llm.conftest import asking, serving, waits
 from tests.llm.support.fault_server import FaultServer, answer, said
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import errors
+from trace_store.compression import selection
 from trace_store.compression.budgets import Compression
 from trace_store.compression.compress import CompressionResult
-from trace_store.compression.selection import select
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import seen_of_entry
@@ -458,6 +458,25 @@ def test_facts_come_from_the_tool_calls(store: Store) -> None:
         assert line in done.texts[0].splitlines()
 
 
+def test_each_commit_of_the_sources_is_decoded_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both commits have many messages, and all of them are asked for what they replaced."""
+    writer = Writer(store, author="A")
+    for turn in range(2):
+        messages = [Message("user", f"{turn}.{number}. " + "Words. " * 9) for number in range(200)]
+        commit(writer, [*messages, Message("assistant", "Yes. " * 9)])
+        decoded: list[bytes] = []
+
+        def read(oid: bytes, get: Any, decoded: list[bytes] = decoded) -> Commit:
+            decoded.append(oid)
+            return read_commit(oid, get)
+
+        monkeypatch.setattr(selection, "read_commit", read)
+        assert verbs(store).compress(to=900, force=True).changed
+        assert len(decoded) == turn  # of the two commits only the first compression replaces any
+
+
 def test_an_empty_side_of_a_range_is_the_start_or_the_end(store: Store) -> None:
     first = commit(Writer(store, author="A"), [Message("user", "one " * 200)]).oid
     commit(Writer(store, author="A"), [Message("user", "two " * 200)])
@@ -465,10 +484,10 @@ def test_an_empty_side_of_a_range_is_the_start_or_the_end(store: Store) -> None:
     assert tip is not None
     state = fold_of(store, tip)
     one, two = (entry.address for entry in state.visible())
-    assert select(store, tip, state, f"..{first.hex()}") == {one}
-    assert select(store, tip, state, f"{first.hex()}..") == {two}
-    assert select(store, tip, state, f"..{one.hex}") == {one}
-    assert select(store, tip, state, "..") == {one, two}
+    assert selection.select(store, tip, state, f"..{first.hex()}") == {one}
+    assert selection.select(store, tip, state, f"{first.hex()}..") == {two}
+    assert selection.select(store, tip, state, f"..{one.hex}") == {one}
+    assert selection.select(store, tip, state, "..") == {one, two}
 
 
 def test_the_budget_counts_what_is_compiled(store: Store) -> None:

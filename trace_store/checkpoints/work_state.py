@@ -479,7 +479,8 @@ def _findings(messages: Sequence[MessageLike], activity: Activity) -> dict[str, 
                 named = [
                     key
                     for key in waiting
-                    if re.search(rf"(?<![\w.-]){re.escape(key)}(?![\w-])", sentence)
+                    if key in sentence
+                    and re.search(rf"(?<![\w.-]){re.escape(key)}(?![\w-])", sentence)
                 ]
                 if len(named) == 1 and len(_FILES.findall(sentence)) <= 1:
                     found[waiting.pop(named[0])] = sentence

@@ -344,17 +344,18 @@ class Compression:
         """
         store, name = self._to(ref).store, name_of(summary, "summary")
         state = fold_of(store, resolve_commit(store, "HEAD"))
-        summaries = compression.losses
+        losses, origins = compression.losses, compression.selection.Origins(store, state)
         if name:
             address = resolve_address(store, name)
-            if not summaries.is_summary(store, state, address):
+            if not origins.is_summary(address):
                 raise errors.InvalidInputError(
                     f"message {address} is not a summary of hidden messages"
                 )
-            return [summaries.report_on(store, state, address)]
+            return [losses.report_on(store, origins, address)]
         shown = [each.address for each in state.visible()]
-        found = [each for each in shown if summaries.is_summary(store, state, each)]
-        return [summaries.report_on(store, state, each) for each in found]
+        return [
+            losses.report_on(store, origins, each) for each in shown if origins.is_summary(each)
+        ]
 
     def expand(self, target: str | Address, *, message: str = "", ref: str = "") -> Expansion:
         """Show a message in full for good.

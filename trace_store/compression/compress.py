@@ -19,7 +19,7 @@ from trace_store.compression.extract import Passage, SourceMessage, extract
 from trace_store.compression.selection import (
     COMPRESSION,
     UNREAD,
-    originals,
+    Origins,
     select,
     unread_from,
 )
@@ -46,12 +46,12 @@ from trace_store.context.wording import is_inserted
 from trace_store.history.draft import CommitResult, Draft
 from trace_store.llm.contract import Model
 from trace_store.merge.llm_assist.answer import matches
-from trace_store.merge.llm_assist.request import said_by
+from trace_store.merge.llm_assist.request import text_for_model
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content, text_of
-from trace_store.objects.message import Message, load_parts
+from trace_store.objects.message import Message, load_parts, part_blobs
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.store.revision import resolve_commit
 from trace_store.store.store import Store
@@ -191,6 +191,8 @@ class Planner:
         self.state = fold_of(store, self.tip)
         self.before = compiled.token_count
         self._places = {entry.address: n for n, entry in enumerate(self.state.entries)}
+        self._origins = Origins(store, self.state)
+        self._loaded: dict[Address, Message] = {}
         self._has_summaries = any(entry.hidden == REPLACED for entry in self.state.entries)
         self._context = compiled
         sizes = sizes_of(compiled)
@@ -400,7 +402,7 @@ class Planner:
         sources: dict[Address, None] = {}
         for each in targets:
             if not self.state.entry(each).is_ghost:  # its content was deliberately removed
-                found = originals(self.store, self.state, each) if self._has_summaries else (each,)
+                found = self._origins.originals(each) if self._has_summaries else (each,)
                 sources.update(dict.fromkeys(found))
         ordered = tuple(self.in_order(sources))
         kept = [text for each in (*ordered, *targets) for text in self.must_keep(each)]
@@ -413,15 +415,32 @@ class Planner:
         entry, read = self.state.entry(address), self.store.objects.read
         if not entry.keep:
             return []
-        said = said_by(entry, read)
+        said = self.said(address)
         patterns = [text_of(read_content(each, read)) for each in entry.keep]
         return [found for pattern in patterns for found in matches(pattern, said)]
 
     def messages(self, addresses: Iterable[Address]) -> list[Message]:
-        """Return messages with their content."""
-        read = self.store.objects.read
-        entries = [self.state.entry(each) for each in addresses]
-        return [Message(each.message["role"], load_parts(each.parts, read)) for each in entries]
+        """Return messages with their content; it is read once."""
+        wanted = list(addresses)
+        self._load([each for each in dict.fromkeys(wanted) if each not in self._loaded])
+        return [self._loaded[each] for each in wanted]
+
+    def said(self, address: Address) -> str:
+        """Return the text of a message for a model: texts, calls and results, without reasoning."""
+        return text_for_model(self.messages([address])[0].parts)
+
+    def _load(self, addresses: Sequence[Address]) -> None:
+        objects, entries = self.store.objects, [self.state.entry(each) for each in addresses]
+        ids = dict.fromkeys(oid for entry in entries for oid in part_blobs(entry.parts))
+        wanted = [oid for oid in ids if oid not in objects.purged]
+        known: dict[bytes, bytes] = dict(objects.read_many(wanted))
+
+        def read(oid: bytes) -> bytes:
+            return known[oid] if oid in known else objects.read(oid)
+
+        for entry in entries:
+            parts = load_parts(entry.parts, read)
+            self._loaded[entry.address] = Message(entry.message["role"], parts)
 
     def last_compression(self) -> Mapping[str, Any] | None:
         """Return the metadata of the newest compression with a visible summary, or None."""
@@ -631,13 +650,13 @@ class Summaries:
     def _said(
         self, run: MessageRun, kept: Mapping[Address, tuple[str, ...]]
     ) -> list[SourceMessage]:
-        state, read = self._planner.state, self._planner.store.objects.read
+        planner, state = self._planner, self._planner.state
         sources = set(run.sources)
         extra = [each for each in run.targets if each not in sources and kept[each]]
         return [
             SourceMessage(
                 entry.message["role"],
-                said := said_by(entry, read),
+                said := planner.said(entry.address),
                 kept[entry.address],
                 entry.address.short(8),
                 entry.message["role"] == "user"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trace_store import errors
 from trace_store.base.frozen import value
-from trace_store.compression.selection import SUMMARY_REASONS, origin_of
+from trace_store.compression.selection import Origins
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.fold import REPLACED, Fold
 from trace_store.context.ghost import ghost_text
@@ -81,12 +81,13 @@ def expanding_operations(
         return what, [ops.restore([address], version=0 if entry.is_edited else None)], unit
     if entry.priority == ops.SKIP:
         raise errors.InvalidInputError(f"message {address} is skipped: give it another priority")
-    origin = origin_of(store, state, address)
+    origins = Origins(store, state)
+    origin = origins.of(address)
     if origin is not None and origin.targets:
-        hidden = [a for a in origin.targets if a in state and state.entry(a).hidden == REPLACED]
+        hidden = origins.hidden(origin.targets)
         shown = [a for a in origin.messages if a in state and not state.entry(a).hidden]
         operations = [ops.replace(shown, [], reason=REASON), ops.restore(hidden)]
-        if ghosts := _ghosts(store, state, hidden, origin.sources):
+        if ghosts := _ghosts(origins, state, hidden, origin.sources):
             operations.append(ops.remove(ghosts, ghost=True))
         return "compressed", operations, tuple(state.in_order(state.units(hidden)))
     if entry.is_edited:
@@ -95,14 +96,9 @@ def expanding_operations(
 
 
 def _ghosts(
-    store: Store, state: Fold, targets: Sequence[Address], sources: Sequence[Address]
+    origins: Origins, state: Fold, targets: Sequence[Address], sources: Sequence[Address]
 ) -> list[Address]:
     """Return the ghosts that a summary replaced: targets that are neither sources nor summaries."""
     units = set(state.units(a for a in sources if a in state))
     found = [each for each in targets if each not in units]
-    return [
-        each
-        for each in found
-        if (origin := origin_of(store, state, each)) is None
-        or origin.operation.fields.get("reason") not in SUMMARY_REASONS
-    ]
+    return [each for each in found if (origin := origins.of(each)) is None or not origin.is_summary]

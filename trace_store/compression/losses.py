@@ -13,10 +13,9 @@ from itertools import islice, pairwise
 
 from trace_store.base.frozen import value
 from trace_store.compression.extract import quotable
-from trace_store.compression.selection import SUMMARY_REASONS, origin_of, originals
+from trace_store.compression.selection import Origins
 from trace_store.context import wording
 from trace_store.context.activity import RUN, action_of, activity_of, output_lines, says_failure
-from trace_store.context.fold import Fold
 from trace_store.merge.llm_assist.request import said_by
 from trace_store.objects.address import Address
 from trace_store.objects.message import Message, load_message
@@ -83,16 +82,10 @@ class SummaryReport:
     lost: tuple[Lost, ...]
 
 
-def is_summary(store: Store, state: Fold, address: Address) -> bool:
-    """Return True if a message is a summary whose sources are hidden."""
-    origin = origin_of(store, state, address)
-    return origin is not None and origin.operation.fields.get("reason") in SUMMARY_REASONS
-
-
-def report_on(store: Store, state: Fold, address: Address) -> SummaryReport:
-    """Return the losses of a summary in a context, given its fold."""
-    read = store.objects.read
-    sources = state.in_order(originals(store, state, address))
+def report_on(store: Store, origins: Origins, address: Address) -> SummaryReport:
+    """Return the losses of a summary in a context, given the origins of its messages."""
+    read, state = store.objects.read, origins.state
+    sources = state.in_order(origins.originals(address))
     entries = [state.entry(each) for each in sources]
     messages = [load_message({**each.message, "parts": each.parts}, read) for each in entries]
     told = Told(said_by(state.entry(address), read))

@@ -18,6 +18,7 @@ from trace_store.context.fold import REPLACED
 from trace_store.context.snapshots import fold_of
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, read_addresses
+from trace_store.objects.codec import encode
 from trace_store.objects.commit import read_commit
 from trace_store.store import revision as revisions
 
@@ -34,6 +35,8 @@ UNREAD = "not shown to a model yet"
 """Reason to keep messages that arrived after the model's last answer."""
 SUMMARY_REASONS = (COMPRESSION, "compaction", "merge")
 """Reasons of a `replace` whose messages are summaries."""
+_REPLACES = encode(ops.REPLACE)
+"""Bytes that stand in each commit with a `replace`."""
 
 
 @value
@@ -53,6 +56,11 @@ class Origin:
     messages: tuple[Address, ...]
     targets: tuple[Address, ...]
     sources: tuple[Address, ...]
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether the messages sum up their sources."""
+        return self.operation.fields.get("reason") in SUMMARY_REASONS
 
 
 def unread_from(roles: Sequence[str]) -> int:
@@ -132,59 +140,84 @@ def _position(state: Fold, address: Address) -> int:
     return state.entries.index(state.entry(address))
 
 
-def origin_of(store: Store, state: Fold, address: Address) -> Origin | None:
-    """Return the origin of a message that replaced now-hidden ones; None for others.
+class Origins:
+    """The origins of a context's messages; each commit is read at most once."""
 
-    Raises:
-        MessageNotFoundError: the context does not hold the message.
-        CorruptObjectError: its commit is damaged.
-    """
-    entry = state.entry(address)
-    try:
-        oid = _birth(store, entry)
-        commit = read_commit(oid, store.objects.read)
-    except errors.NotFoundError:
-        return None  # the birth commit was pruned, and its sources with it
-    number = 0
-    for operation in commit.operations:
-        count = ops.message_count(operation)
-        if number <= address.number < number + count and operation.name == ops.REPLACE:
-            messages = tuple(
-                ops.address_of(stored, oid, number + n)
-                for n, stored in enumerate(operation.fields["messages"])
-            )
-            targets = tuple(read_addresses(operation.fields["targets"], oid))
-            sources = tuple(read_addresses(operation.fields.get("sources", ()), oid)) or targets
-            origin = Origin(oid, operation, messages, targets, sources)
-            return origin if _hidden(state, sources) else None
-        number += count
-    return None
+    def __init__(self, store: Store, state: Fold) -> None:
+        self.state = state
+        self._store = store
+        self._of_commits: dict[bytes, list[Origin]] = {}
 
+    def of(self, address: Address) -> Origin | None:
+        """Return the origin of a message that replaced now-hidden ones; None for others.
 
-def originals(store: Store, state: Fold, address: Address) -> tuple[Address, ...]:
-    """Return the originals behind a summary, at every level; else the message itself."""
-    found: dict[Address, None] = {}
-    pending, seen = [address], {address}
-    while pending:
-        each = pending.pop()
-        origin = origin_of(store, state, each)
-        if origin is None or origin.operation.fields.get("reason") not in SUMMARY_REASONS:
-            found[each] = None
-            continue
-        new = [a for a in _hidden(state, origin.sources) if a not in seen]
-        seen.update(new)
-        pending += reversed(new)
-    return tuple(found)
+        Raises:
+            MessageNotFoundError: the context does not hold the message.
+            CorruptObjectError: its commit is damaged.
+        """
+        entry = self.state.entry(address)
+        if address.birth not in self._of_commits:
+            self._of_commits[address.birth] = self._read(entry)
+        for origin in self._of_commits[address.birth]:
+            if address in origin.messages:
+                return origin if self.hidden(origin.sources) else None
+        return None
+
+    def is_summary(self, address: Address) -> bool:
+        """Return True if a message is a summary whose sources are hidden; raises as `of`."""
+        origin = self.of(address)
+        return origin is not None and origin.is_summary
+
+    def originals(self, address: Address) -> tuple[Address, ...]:
+        """Return the originals behind a summary, at every level; else the message itself. Raises as `of`."""
+        found: dict[Address, None] = {}
+        pending, seen = [address], {address}
+        while pending:
+            each = pending.pop()
+            origin = self.of(each)
+            if origin is None or not origin.is_summary:
+                found[each] = None
+                continue
+            new = [a for a in self.hidden(origin.sources) if a not in seen]
+            seen.update(new)
+            pending += reversed(new)
+        return tuple(found)
+
+    def hidden(self, addresses: Iterable[Address]) -> list[Address]:
+        """Return those of some messages that a replacement hides."""
+        state = self.state
+        return [a for a in addresses if a in state and state.entry(a).hidden == REPLACED]
+
+    def _read(self, entry: Entry) -> list[Origin]:
+        """Return the origins of all messages that were born with one."""
+        read = self._store.objects.read
+        try:
+            oid = _birth(self._store, entry)
+            if _REPLACES not in read(oid):  # most commits only append, and decoding takes long
+                return []
+            operations = read_commit(oid, read).operations
+        except errors.NotFoundError:
+            return []  # the birth commit was pruned, and its sources with it
+        found: list[Origin] = []
+        number = 0
+        for operation in operations:
+            count = ops.message_count(operation)
+            if operation.name == ops.REPLACE:
+                messages = tuple(
+                    ops.address_of(stored, oid, number + n)
+                    for n, stored in enumerate(operation.fields["messages"])
+                )
+                targets = tuple(read_addresses(operation.fields["targets"], oid))
+                sources = tuple(read_addresses(operation.fields.get("sources", ()), oid)) or targets
+                found.append(Origin(oid, operation, messages, targets, sources))
+            number += count
+        return found
 
 
 def is_private(store: Store, state: Fold, addresses: Iterable[Address]) -> bool:
     """Return True if content that is written from some messages is private, because one of them is."""
     read = store.objects.read
     return any(are_private(state.entry(each).parts, read) for each in addresses)
-
-
-def _hidden(state: Fold, addresses: tuple[Address, ...]) -> list[Address]:
-    return [a for a in addresses if a in state and state.entry(a).hidden == REPLACED]
 
 
 def _birth(store: Store, entry: Entry) -> ObjectId:

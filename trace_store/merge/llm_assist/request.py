@@ -194,6 +194,11 @@ def said_by(entry: Entry, read: Read) -> str:
         parts = load_parts(entry.parts, read)
     except errors.PurgedError as error:
         return str(error.placeholder)
+    return text_for_model(parts)
+
+
+def text_for_model(parts: Iterable[Part]) -> str:
+    """Return the text of some parts for a model, as `said_by`."""
     return "\n".join(filter(None, map(_part_text, parts)))
 
 
