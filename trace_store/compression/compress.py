@@ -669,14 +669,18 @@ class Summaries:
 
     def draft_into(self, draft: Draft) -> None:
         """Add the operations of the compression to a draft."""
+        state = self._planner.state
         for run, text, prompt in zip(self._plan.runs, self.texts, self.prompts, strict=True):
+            # The originals behind a summary among the targets are found through it, so a commit
+            # grows with what is new in it. Ghosts are replaced, but are no sources.
+            sources = [each for each in run.targets if not state.entry(each).is_ghost]
             draft.replace(
                 run.targets,
                 [Message("user", text, kind=SUMMARY)],
                 reason=COMPRESSION,
                 model=self.model_name,
                 prompt=prompt,
-                sources=() if run.sources == run.targets else run.sources,
+                sources=() if len(sources) == len(run.targets) else sources,
             )
         for answer in self.answers:
             if answer.usage is not None:
