@@ -155,6 +155,17 @@ class Writer:
         view.store, view._shared, view._contexts = store, self._shared, None
         return view
 
+    def elsewhere(self, store: Store) -> Writer:
+        """Return the writer of another repository's HEAD, opened with the same settings, without observers."""
+        shared = self._shared
+        return type(self)(
+            store,
+            author=shared.author,
+            tokenizer=shared.tokenizer,
+            environment=shared.environment,
+            secrets=shared.mode,
+        )
+
     @property
     def author(self) -> str:
         """The author of new commits."""

@@ -50,6 +50,14 @@ def test_import_for_people(repository: Trace, session: Path) -> None:
     assert repository("import", session.name, "-q") == (0, b"", "")
 
 
+def test_a_dry_run_writes_nothing(repository: Trace, session: Path) -> None:
+    would = repository("import", "--dry-run", session.name)
+    assert "dry run: 1 file: 16 commits, 16 messages" in would.lines
+    assert not repository("sessions").text
+    done = repository("import", session.name)
+    assert [line.removeprefix("dry run: ") for line in would.lines] == done.lines
+
+
 def test_a_file_on_which_its_reader_fails_is_told_and_the_others_are_imported(
     repository: Trace, session: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

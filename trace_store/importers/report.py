@@ -173,11 +173,17 @@ class FileReport:
 
 @value
 class ImportReport:
-    """Result of an import, file by file."""
+    """Result of an import, file by file.
 
-    JSON = "commits messages unread hidden outcomes secrets"
+    Attributes:
+        files: the results.
+        dry_run: whether nothing was written.
+    """
+
+    JSON = "dry_run commits messages unread hidden outcomes secrets"
 
     files: tuple[FileReport, ...]
+    dry_run: bool = False
 
     @property
     def commits(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, TypeAlias
 
 from trace_store.base import check
-from trace_store.base.frozen import value
+from trace_store.base.frozen import replace, value
 from trace_store.base.oid import Digester, ObjectId
 from trace_store.contracts.ref_names import FILES
 from trace_store.disk.files import Disk
@@ -39,6 +39,7 @@ from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.objects.commit import parents_of
 from trace_store.secrets.placeholders import PlaceholderCount
 from trace_store.sessions import dagent
+from trace_store.store.scratch import scratch_copy
 from trace_store.store.store import Store
 from trace_store.transcripts.segments import file_size, restore, segments_of
 from trace_store.writer import Writer
@@ -112,6 +113,7 @@ class Transcripts:
         discovered: Sequence[Path] = (),
         stdin: BinaryIO | None = None,
         secrets: str = "",
+        dry_run: bool = False,
         progress: Progress | None = None,
     ) -> ImportReport:
         """Import transcripts; each session becomes a branch `sessions/FORMAT/ID`. Importing again adds what is new.
@@ -128,6 +130,7 @@ class Transcripts:
             discovered: files to import, too, such as those of `discover`; one that cannot be imported is skipped.
             stdin: what "-" reads.
             secrets: "redact", "block", "warn" or "off"; "" is how the repository was opened.
+            dry_run: import into a copy of the repository in memory, and return what would be imported.
             progress: called with the path, the number of bytes done, and of all.
 
         Raises:
@@ -139,27 +142,36 @@ class Transcripts:
             StorageError: the disk failed.
         """
         check.text(format=format, onto=onto, secrets=secrets)
-        check.flag(source=source)
+        check.flag(source=source, dry_run=dry_run)
         check.items(discovered=discovered)
         check.function(progress=progress)
         for path in paths:
             check.path(paths=path)
         for path in discovered:
             check.path(discovered=path)
-        report = import_paths(
-            self._writer,
-            [os.fspath(path) for path in paths],
-            format=format or None,
-            onto=onto or None,
-            source=source,
-            progress=progress,
-            stdin=stdin,
-            discovered=[os.fspath(path) for path in discovered],
-            secrets=secrets,
-        )
-        read = [] if onto or format not in ("", NAME) else [each.path for each in report.files]
-        more = dagent.migrate(self._writer, dagent.session_files(Disk(), read))
-        return ImportReport((*dagent.without_companions(report.files), *more)) if more else report
+
+        def run(writer: Writer) -> ImportReport:
+            report = import_paths(
+                writer,
+                [os.fspath(path) for path in paths],
+                format=format or None,
+                onto=onto or None,
+                source=source,
+                progress=progress,
+                stdin=stdin,
+                discovered=[os.fspath(path) for path in discovered],
+                secrets=secrets,
+            )
+            read = [] if onto or format not in ("", NAME) else [each.path for each in report.files]
+            more = dagent.migrate(writer, dagent.session_files(Disk(), read))
+            if not more:
+                return report
+            return ImportReport((*dagent.without_companions(report.files), *more))
+
+        if not dry_run:
+            return run(self._writer)
+        with scratch_copy(self._writer.store) as copy:
+            return replace(run(self._writer.elsewhere(copy)), dry_run=True)
 
     def discover(self, folder: Path = "", format: str = "") -> list[str]:
         """Return the transcripts of a project, from where each agent program keeps its own.

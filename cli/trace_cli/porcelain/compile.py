@@ -21,7 +21,6 @@ from trace_cli.render.tables import (
 )
 from trace_cli.runtime import Invocation
 from trace_store import Opaque, Reasoning, Text, ToolCall, ToolResult, errors
-from trace_store.base.frozen import value
 from trace_store.context import call_line, result_line
 from trace_store.providers import FORMATS
 
@@ -34,6 +33,9 @@ if TYPE_CHECKING:
     from trace_store.objects.parts import Part
     from trace_store.providers.rendering import Rendered
     from trace_store.repo.repository import Repo
+
+    Row = tuple[Any, int, int, float]
+    """A message, its tokens, its text tokens, and its heat, which is 0 if not asked for."""
 
 
 # How many adaptations of each kind are printed; a session of another provider needs one per message.
@@ -191,27 +193,17 @@ def compile_(
     return EXIT_OK
 
 
-@value
-class _Row:
-    """A message of a table, its tokens and its heat, which is 0 if not asked for."""
-
-    message: Any
-    tokens: int
-    text_tokens: int
-    heat: float
-
-
-def _rows(here: Repo, context: CompiledContext, *, largest: int | None, heat: bool) -> list[_Row]:
+def _rows(here: Repo, context: CompiledContext, *, largest: int | None, heat: bool) -> list[Row]:
     """Return the messages of a table, in order, or the largest ones."""
     if heat and not context.has_addresses:
         raise usage_error("--heat requires the strategy full, without --expand")
     sizes = context.message_tokens()
     heats = here.compression.heat(context) if heat else [0.0] * len(sizes)
     rows = [
-        _Row(message, *size, each)
+        (message, *size, each)
         for message, size, each in zip(context.messages, sizes, heats, strict=True)
     ]
-    return rows if largest is None else sorted(rows, key=lambda row: -row.tokens)[:largest]
+    return rows if largest is None else sorted(rows, key=lambda row: -row[1])[:largest]
 
 
 def _summary(context: CompiledContext, rendered: Rendered) -> dict[str, Any]:
@@ -223,14 +215,13 @@ def _summary(context: CompiledContext, rendered: Rendered) -> dict[str, Any]:
     return found
 
 
-def _message_record(row: _Row, *, heat: bool) -> dict[str, Any]:
+def _message_record(row: Row, *, heat: bool) -> dict[str, Any]:
     """Return the JSON of a message; those of a strategy have no address."""
-    message = row.message
+    message, tokens, text_tokens, hot = row
     if not hasattr(message, "address"):
         return {"role": message.role, "kind": message.kind}
-    sizes = {"token_count": row.tokens, "text_token_count": row.text_tokens}
-    hot = {"heat": round(row.heat, 2)} if heat else {}
-    return trace_store.record(message, **sizes, **hot)
+    sizes = {"token_count": tokens, "text_token_count": text_tokens}
+    return trace_store.record(message, **sizes, **({"heat": round(hot, 2)} if heat else {}))
 
 
 def _verified(invocation: Invocation, here: Repo, revision: str, at: str) -> bool:
@@ -283,7 +274,7 @@ def _table(
     invocation: Invocation,
     here: Repo,
     context: CompiledContext,
-    shown: Sequence[_Row],
+    shown: Sequence[Row],
     *,
     plain: bool,
     heat: bool,
@@ -293,8 +284,7 @@ def _table(
     budget = here.store.config.budget
     whole = budget or context.estimated_token_count
     rows, styles = [], []
-    for row in shown:
-        message, tokens = row.message, row.tokens
+    for message, tokens, _, hot in shown:
         marks = [message.priority] if message.priority != "normal" else []
         marks += ["ghost"] if message.ghost else []
         marks += [f"#{one_line(label, 40)}" for label in sorted(message.labels)]
@@ -305,7 +295,7 @@ def _table(
                 message.kind,
                 str(tokens) if plain else number(tokens),
                 share(tokens, whole),
-                *([_heat(row.heat, plain=plain)] if heat else []),
+                *([_heat(hot, plain=plain)] if heat else []),
                 " ".join(marks),
                 _beginning(message.parts),
             )

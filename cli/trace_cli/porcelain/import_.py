@@ -68,6 +68,7 @@ NAMED_SKIPS = 5
         "everything",
         "Import this project's sessions from the default folder of each agent, or of --format",
     ),
+    Option("--dry-run", "dry_run", "Say what would be imported, and write nothing"),
     Option(
         "-v --verbose",
         "verbose",
@@ -85,6 +86,7 @@ def import_(
     onto: str | None,
     source: bool,
     everything: bool,
+    dry_run: bool,
     verbose: bool,
     secrets: str,
 ) -> Results:
@@ -101,10 +103,12 @@ def import_(
     --all imports the sessions of this folder and of those above it, up to the project's. Without a repository, it
     creates one at the root of the git work tree, or here.
 
+    --dry-run imports into a copy of the repository in memory, so its report is what an import would print.
+
         trace import session.jsonl
         trace import --all
     """
-    if everything:
+    if everything and not dry_run:
         _create_if_none(invocation, form or "")
     with opened(invocation, secrets=secrets) as here:
         found = _discover(invocation, here.transcripts, form or "") if everything else []
@@ -119,16 +123,17 @@ def import_(
                 source=source,
                 discovered=found,
                 stdin=invocation.stdin,
+                dry_run=dry_run,
                 progress=progress.tell,
             )
         except KeyboardInterrupt:
             progress.clear()
-            invocation.note(_interruption(progress.path))
+            invocation.note(_interruption(progress.path, dry_run=dry_run))
             raise
         finally:
             progress.clear()
             finish(invocation, here)
-        if not invocation.quiet:
+        if not invocation.quiet and not dry_run:
             moved = {branch.ref for file in report.files for branch in file.branches}
             porcelain.in_progress.tell_stopped(invocation, here.in_progress, moved)
     yield report, report_lines(invocation, report, verbose=verbose)
@@ -147,9 +152,9 @@ def import_(
         )
 
 
-def _interruption(path: str) -> str:
+def _interruption(path: str, *, dry_run: bool) -> str:
     """Return the message of an interrupted import, given the path last read."""
-    if not path:
+    if not path or dry_run:
         return "interrupted before anything was imported"
     return f"interrupted at {one_line(path, 200)}; everything read so far is imported; repeat the command to continue"
 
@@ -226,7 +231,7 @@ def report_lines(
     present = sum(file.commits_present for file in report.files)
     made = f"{counted(report.commits, 'commit')}, {counted(report.messages, 'message')}"
     made += f", {counted(present, 'commit')} already present" if present else ""
-    yield f"{_file_counts(report)}: {made}"
+    yield f"{'dry run: ' if report.dry_run else ''}{_file_counts(report)}: {made}"
     if outcomes:
         yield f"records: {outcomes}"
 
