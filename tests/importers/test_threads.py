@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.importers.support.states import branches, commits, context, entries, raw_records
 from tests.importers.support.transcripts import SESSION, Transcript, call, lively, records_in, text
+from trace_store import Repo
 from trace_store.disk.files import files_below
 from trace_store.importers.import_file import import_paths
 from trace_store.store.store import Store
@@ -91,6 +95,40 @@ def test_a_subagent_with_its_own_file_branches_from_its_call(tmp_path: Path) -> 
     main = [c.encode() for c in commits(store, found[SESSION])]
     assert [c.encode() for c in commits(store, found[name])][:2] == main[:2]
     assert import_paths(Writer(store), [str(tmp_path)]).commits == 0
+
+
+def test_the_file_about_a_subagent_names_its_call(tmp_path: Path) -> None:
+    """The call has no answer yet, so nothing in the session tells which agent it started."""
+    folder = tmp_path / SESSION / "subagents"
+    folder.mkdir(parents=True)
+    agent_file().write(folder, "agent-a1b2c3")
+    about = {"agentType": "Explore", "description": "Count lines", "toolUseId": "toolu_task"}
+    (folder / "agent-a1b2c3.meta.json").write_text(json.dumps(about))
+    t = Transcript()
+    t.user("How many lines?")
+    t.assistant("msg_1", call("toolu_task", "Task", prompt="Count the lines."))
+    t.write(tmp_path)
+    repo = Repo.memory()
+    report = repo.transcripts.import_(tmp_path)
+    assert [file.skipped for file in report.files] == ["", ""], "the file about it is no transcript"
+    (agent,) = repo.agents.list()
+    session = f"refs/heads/sessions/claude-code/{SESSION}"
+    assert (agent.call, agent.purpose, agent.parent) == ("toolu_task", "Count lines", session)
+    main = [each.oid for each in repo.log(session)]
+    line = [each.oid for each in repo.log(agent.ref)]
+    assert set(main) <= set(line), "it starts at the commit with its call"
+    assert repo.transcripts.import_(tmp_path).commits == 0
+    assert repo.transcripts.export_originals(tmp_path / "out")
+
+
+@pytest.mark.parametrize("about", ["", "[]", "{", '{"toolUseId": 3, "description": null}'])
+def test_a_file_about_a_subagent_that_says_nothing(tmp_path: Path, about: str) -> None:
+    agent = agent_file().write(tmp_path, "agent-a1b2c3")
+    (tmp_path / "agent-a1b2c3.meta.json").write_text(about)
+    repo = Repo.memory()
+    repo.transcripts.import_(agent)
+    (found,) = repo.agents.list()
+    assert (found.call, found.purpose) == ("", "")
 
 
 def test_a_subagent_imported_before_its_session_moves_when_its_call_is_known(

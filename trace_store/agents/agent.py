@@ -6,6 +6,7 @@ from trace_store import errors, history
 from trace_store.agents import links
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId, digest
+from trace_store.contracts import agent_facts
 from trace_store.contracts.ref_names import BRANCHES
 from trace_store.disk.files import CREATE, WRITE
 from trace_store.objects.parts import ToolCall, ToolResult
@@ -18,7 +19,7 @@ SPAWNED = "spawned-by"
 """The link from an agent's first commit to its parent's."""
 COLLAPSES = "collapses"
 """The link from a commit of the parent to the soft checkpoint of the agent."""
-PURPOSE = f"{names.PREFIX}purpose"
+
 COLLAPSED = "agent."
 """Prefix of the parent's facts about collapsed agents: PREFIX + branch = last collapsed commit."""
 
@@ -77,7 +78,7 @@ class AgentSession(Session):
     @property
     def purpose(self) -> str:
         """Its first prompt."""
-        return history.facts.branch_facts(self._writer).get(PURPOSE, "")
+        return history.facts.branch_facts(self._writer).get(agent_facts.PURPOSE, "")
 
     @property
     def open_calls(self) -> list[ToolCall]:

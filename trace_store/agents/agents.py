@@ -20,7 +20,6 @@ from trace_store.agents.agent import (
     COLLAPSES,
     FINISHED,
     INTERRUPTED,
-    PURPOSE,
     RUNNING,
     SPAWNED,
     WAITING,
@@ -38,6 +37,7 @@ from trace_store.checkpoints.soft import SOURCE, save_soft, soft_data, state_at
 from trace_store.compression.compress import INSTRUCTIONS
 from trace_store.context.compiled import CompiledContext, LoadedMessage
 from trace_store.context.fold import Entry
+from trace_store.contracts import agent_facts
 from trace_store.contracts.ref_names import BRANCHES, SESSIONS, branch_ref
 from trace_store.exporters.contract import AGENTS
 from trace_store.exporters.session import session_name
@@ -180,9 +180,9 @@ class Agents:
             names.REPLY: min(known.reply, (budget or known.limit) // 4),
             names.PARENT: above.ref,
             names.POINT: str(point),
-            PURPOSE: purpose,
+            agent_facts.PURPOSE: purpose,
             names.CLOSED: "",
-            **({names.CALL: call} if call else {}),
+            **({agent_facts.CALL: call} if call else {}),
             **({names.TASK: known.task} if known.task else {}),
         }
         messages = [Message("user", purpose)] if purpose else []
@@ -541,7 +541,12 @@ class Agents:
     def _info(self, ref: str) -> AgentInfo:
         writer = self._writer.on(ref)
         facts = history.facts.branch_facts(writer)
-        parent = facts.get(names.PARENT, "") if facts.get(names.TYPE) == AGENT_TYPE else ""
+        # Other facts are those of the branch that it started from.
+        is_own = (
+            facts.get(names.TYPE) == AGENT_TYPE
+            or facts.get(agent_facts.AGENT) == ref.rpartition("/")[2]
+        )
+        parent = facts.get(names.PARENT, "") if is_own else ""
         if not parent and f"/{AGENTS}/" in ref:
             parent = ref.partition(f"/{AGENTS}/")[0]
         context = writer.contexts.compile()
@@ -552,8 +557,8 @@ class Agents:
             ref=ref,
             parent=parent,
             point=ObjectId.parse(point) if is_full_id(point) else None,
-            call=facts.get(names.CALL, ""),
-            purpose=facts.get(PURPOSE, ""),
+            call=facts.get(agent_facts.CALL, "") if is_own else "",
+            purpose=facts.get(agent_facts.PURPOSE, "") if is_own else "",
             state=self._state(writer, ref, facts),
             message_count=len(context),
             token_count=context.token_count,

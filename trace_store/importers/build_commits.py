@@ -112,7 +112,7 @@ def encode_plain(
         return None
     if planned.replaces is not None or planned.after is not None or planned.tools is not None:
         return None
-    if planned.before:
+    if planned.before or planned.facts:
         return None
     key, usage = planned.key, planned.usage
     if type(key) is not str:
@@ -178,6 +178,8 @@ def own_operations(
             )
     if planned.usage:
         operations.append(ops.usage(planned.usage, about=about))
+    if planned.facts:
+        operations.append(ops.config(planned.facts, {}))
     return operations
 
 

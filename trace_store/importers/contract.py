@@ -112,6 +112,7 @@ class PlannedCommit(NamedTuple):
         after: message that its own move behind; None appends them.
         before: messages that move behind its last one, in this order.
         answers: the message with the call of a result, by call id, if the transcript disambiguates it.
+        facts: facts of the branch, such as the call that started an agent.
         tools: JSON schemas of the tools offered from here on; None changes nothing.
         usage: the provider's usage report, or empty.
         meta: metadata in storable form.
@@ -140,6 +141,7 @@ class PlannedCommit(NamedTuple):
     links: tuple[tuple[str, str], ...] = ()
     records: tuple[Record, ...] = ()
     answers: tuple[tuple[str, Place], ...] = ()
+    facts: Mapping[str, str] = NOTHING
 
 
 class PlannedThread(NamedTuple):
@@ -268,6 +270,15 @@ class Format(Protocol):
             StateError: the file no longer matches the saved state.
             KeyError, TypeError, ValueError: the state is from another version.
         """
+        ...
+
+
+@runtime_checkable
+class AgentFormat(Protocol):
+    """Interface of a format that keeps a file about each subagent beside its transcript."""
+
+    def facts_of_agent(self, path: str, disk: Disk) -> Mapping[str, str]:
+        """Return what is known of the subagent with this transcript, by the names in `contracts.agent_facts`."""
         ...
 
 

@@ -17,6 +17,8 @@ from trace_store.errors import FormatError, NotFoundError, StorageError
 from trace_store.importers.build_commits import RECORD_KEY
 from trace_store.importers.contract import AGENTS_KEY
 from trace_store.objects.commit import Commit
+from trace_store.objects.operations import stored_messages
+from trace_store.objects.parts import ToolCall
 from trace_store.store.store import Store
 
 _FILE = os.path.join("imports", "beginnings")
@@ -170,6 +172,19 @@ def caller_of(store: Store, ref: str, agent: str) -> ObjectId | None:
         for _, commit in chain(store, tip):
             if agent in commit.meta.get(AGENTS_KEY, ()) and commit.parents:
                 return commit.parents[0]
+    return None
+
+
+def commit_with_call(store: Store, ref: str, call: str) -> ObjectId | None:
+    """Return the commit of a session or of its subagents that holds a tool call, or None."""
+    for _, tip in session_refs(store, ref):
+        for oid, commit in chain(store, tip):
+            for message in stored_messages(commit):
+                if any(
+                    part["type"] == ToolCall.type and part["id"] == call
+                    for part in message["parts"]
+                ):
+                    return oid
     return None
 
 

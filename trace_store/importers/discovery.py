@@ -17,6 +17,7 @@ from trace_store.disk.git import find_git
 from trace_store.disk.layout import DIRECTORY_NAME
 from trace_store.errors import InvalidInputError, TraceError, UnreadableInputError
 from trace_store.importers.contract import Format, MultiTranscriptFormat
+from trace_store.importers.formats.claude_code import AGENT_FACTS_SUFFIX
 from trace_store.importers.formats.claude_code import every_history as every_history
 from trace_store.importers.input_files import (
     INNER,
@@ -143,6 +144,8 @@ class _Selection:
         for each in files_in(path, self._disk, suffixes_):
             if each == path:
                 raise UnreadableInputError(f"cannot be read: {path}", path=path)
+            if each.endswith(AGENT_FACTS_SUFFIX):
+                continue  # it is read with the transcript of the agent
             self._add_or_skip(each)
 
     def add_discovered(self, path: str) -> None:

@@ -11,6 +11,7 @@ from typing import BinaryIO
 from trace_store.base.frozen import field, replace, value
 from trace_store.base.oid import ObjectId
 from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.contracts.agent_facts import AGENT, CALL
 from trace_store.contracts.protocols import RefReader
 from trace_store.contracts.ref_names import BRANCHES, SESSIONS, UsedNames, check_ref_name
 from trace_store.disk.files import Disk
@@ -28,6 +29,7 @@ from trace_store.importers.append_import import Continuation
 from trace_store.importers.build_commits import RecordPlaces
 from trace_store.importers.contract import (
     NO_MESSAGES,
+    AgentFormat,
     FilePlanner,
     Format,
     Planned,
@@ -42,6 +44,7 @@ from trace_store.importers.dedupe import (
     KnownCommits,
     SessionIndex,
     caller_of,
+    commit_with_call,
     inspect_history,
     read_commit,
     session_refs,
@@ -144,6 +147,7 @@ class FileImport:
         self._resume_cut: ResumeCut | None = None
         self._continuation: Continuation | None = None
         self._branches: dict[str, str] = {}
+        self._facts: Mapping[str, str] = {}
         self._resumable = True
         self.is_resumed = False
 
@@ -313,7 +317,13 @@ class FileImport:
         if planner.agent and self._onto is None:
             session = self._session_ref(planner)
             own = branch_of(store, session.removeprefix(SESSIONS))
-            base = caller_of(store, own, planner.agent) or caller_of(store, session, planner.agent)
+            self._facts = self._facts_of(planner)
+            call = self._facts.get(CALL, "")
+            base = (
+                caller_of(store, own, planner.agent)
+                or caller_of(store, session, planner.agent)
+                or (commit_with_call(store, own, call) if call else None)
+            )
         return PlanWriter(
             store,
             ref,
@@ -329,6 +339,16 @@ class FileImport:
             record_places=self._record_places,
             watchers=self._context.watchers,
         )
+
+    def _facts_of(self, planner: FilePlanner) -> Mapping[str, str]:
+        """Return the facts of a subagent; empty if its program wrote none."""
+        if not isinstance(self._format, AgentFormat):
+            return {}
+        found = self._format.facts_of_agent(self._file.path, self._context.disk)
+        redact = self._redactor.redact_bytes
+        if redact is not None:
+            found = {name: redact(text.encode()).decode() for name, text in found.items()}
+        return {AGENT: planner.agent, **found} if found else {}
 
     def _resume(self, state: ResumeState) -> FilePlanner | None:
         """Resume the planner and its writer; None if that is not possible."""
@@ -370,6 +390,8 @@ class FileImport:
         """Add metadata about redaction and stray rows to a planned commit."""
         if isinstance(piece, PlannedThread):
             return piece
+        if self._facts and not piece.number:
+            piece = piece._replace(facts=self._facts)
         if self._stray:
             piece = piece._replace(meta={**piece.meta, STRAY_KEY: True})
         if not self._redactor.findings:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trace_store.base.frozen import value
+from trace_store.contracts.agent_facts import PREFIX as PREFIX
 
-PREFIX = "session."
 TYPE, FEATURE, TASK, STATE = (f"{PREFIX}{each}" for each in ("type", "feature", "task", "state"))
 LIMIT, TARGET, REPLY = (f"{PREFIX}{each}" for each in ("limit", "target", "reply"))
 CLOSED, ITERATION, CHECKS = f"{PREFIX}closed", f"{PREFIX}iteration", f"{PREFIX}checks"
 WHY, SECONDS, COUNT, WORK = (f"compaction.{each}" for each in ("why", "seconds", "count", "work"))
-PARENT, POINT, CALL = (f"{PREFIX}{each}" for each in ("parent", "point", "call"))
+PARENT, POINT = f"{PREFIX}parent", f"{PREFIX}point"
 INLINE, BACKGROUND, OFF = "inline", "background", "off"
 MODES = (INLINE, BACKGROUND, OFF)
 """Modes of compaction."""

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import string
+from collections.abc import Mapping
 from typing import Any
 
 from trace_store.base.environment import Environment
-from trace_store.disk.files import Disk
+from trace_store.contracts.agent_facts import CALL, PURPOSE
+from trace_store.disk.files import Disk, read_file
+from trace_store.errors import StorageError
 from trace_store.importers.formats.claude_code.plan import ClaudeCodePlanner
 from trace_store.importers.input_files import ReadAt, files_in
 
-__all__ = ["NAME", "SUFFIXES", "histories", "is_document", "plan", "resume", "sniff"]
+__all__ = [
+    "NAME",
+    "SUFFIXES",
+    "facts_of_agent",
+    "histories",
+    "is_document",
+    "plan",
+    "resume",
+    "sniff",
+]
 NAME = "claude-code"
 _MARKS = (b'"parentUuid"', b'"leafUuid"', b'"isSidechain"', b'"isSnapshotUpdate"')
 # Qwen Code writes the same records with Gemini contents.
@@ -20,6 +33,9 @@ _OF_GEMINI = re.compile(rb'"message"\s*:\s*{\s*"role"\s*:\s*"(?:user|model)"\s*,
 SUFFIXES = (".jsonl",)
 MAXIMUM_NAME_CHARACTERS = 200
 """Claude Code truncates longer folder names and adds a hash that differs between builds."""
+MAXIMUM_FACTS_BYTES = 1 << 20
+AGENT_FACTS_SUFFIX = ".meta.json"
+"""The end of the name of a file about a subagent, in place of that of its transcript."""
 _KEPT = frozenset(string.ascii_letters + string.digits)
 
 
@@ -68,6 +84,24 @@ def claude_code_history(environment: Environment, project_dir: str, disk: Disk) 
         if any(_is_folder_of(name, project) for project in wanted):
             paths += files_in(os.path.join(projects, name), disk, SUFFIXES)
     return paths
+
+
+def facts_of_agent(path: str, disk: Disk) -> Mapping[str, str]:
+    """Return the call and the purpose of a subagent, from `agent-ID.meta.json` beside its transcript.
+
+    The file names the call (`toolUseId`), the type and the task of the agent. Older versions wrote none.
+    """
+    stem, _ = os.path.splitext(path)
+    try:
+        known = json.loads(
+            read_file(disk, stem + AGENT_FACTS_SUFFIX, limit=MAXIMUM_FACTS_BYTES) or b"{}"
+        )
+    except (StorageError, ValueError, RecursionError):
+        return {}
+    if not isinstance(known, dict):
+        return {}
+    told = {CALL: known.get("toolUseId"), PURPOSE: known.get("description")}
+    return {key: text for key, text in told.items() if isinstance(text, str) and text}
 
 
 def every_history(environment: Environment, disk: Disk) -> list[str]:
