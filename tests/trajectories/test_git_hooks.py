@@ -402,10 +402,71 @@ def test_status_tells_which_program_moved_a_hook(project: Project, suffix: str) 
     (folder / "post-rewrite").chmod(0o644)
     found = [json.loads(line) for line in project.trace("tr", "hook", "status", "--json").lines]
     assert [(Path(each["path"]).name, each["state"]) for each in found] == [
-        ("post-commit", "moved"),
+        ("post-commit", "moved" if suffix == ".legacy" else "replaced"),
         ("post-rewrite", "off"),
         ("prepare-commit-msg", "missing"),
     ]
     assert found[0]["moved"] == str(moved)
     project.trace("trajectory", "hook", "git", "--uninstall")
     assert set(hooks_of(folder)) == {"post-commit"}
+
+
+@pytest.mark.parametrize("suffix", [".legacy", ".old"])
+def test_the_users_own_hook_outlives_another_program(project: Project, suffix: str) -> None:
+    """The other program takes our place. What was there before ours is called, and given back."""
+    folder, log = project.folder / ".git" / "hooks", project.folder / "log"
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    program(folder / "post-commit", f"#!/bin/sh\necho own >> {log}\n")
+    own = (folder / "post-commit").read_bytes()
+    project.hook()
+    calls = '"$0.legacy"' if suffix == ".legacy" else ":"
+    (folder / "post-commit").rename(folder / f"post-commit{suffix}")
+    other = f"#!/bin/sh\necho other >> {log}\n{calls}\n"
+    program(folder / "post-commit", other)
+    project.start("Sign in")
+    project.hook()
+    project.commit("change", app_py="2\n")
+    assert len(project.linked()) == 1
+    assert log.read_text("utf-8").split() == ["other", *(["own"] if suffix == ".legacy" else [])]
+    project.hook()
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    found = {name: data for name, (_, _, data) in hooks_of(folder).items()}
+    assert found == {"post-commit": other.encode(), f"post-commit{suffix}": own}
+
+
+def test_a_hook_that_git_tracks_is_left_alone(project: Project) -> None:
+    project.git("config", "core.hooksPath", ".githooks")
+    program(project.folder / ".githooks" / "post-commit", "#!/bin/sh\n# of the team\n")
+    project.git("add", ".githooks")
+    project.git("commit", "-qm", "hooks")
+    outcome = project.trace("trajectory", "hook", "git", code=5)
+    assert "git tracks the hook" in outcome.err
+    assert 'trace trajectory hook run post-commit "$@"' in outcome.err
+    assert project.git("status", "--short", "--", ".githooks") == ""
+
+
+def test_hooks_serve_a_repository_below_the_top_of_the_work_tree(tmp_path: Path) -> None:
+    whole = Project(tmp_path / "whole")
+    shutil.rmtree(whole.folder / ".trace")
+    part = Project(whole.folder / "app")
+    shutil.rmtree(part.folder / ".git")
+    part.hook()
+    id_ = part.start("Sign in")
+    commit = part.commit("change", app_py="2\n")
+    assert part.linked(id_) == [commit]
+
+
+def test_hooks_from_before_a_setting_are_found(project: Project) -> None:
+    project.git("config", "core.hooksPath", ".hk")
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    assert not hooks_of(project.folder / ".git" / "hooks")
+
+
+def test_a_folder_of_hooks_may_be_a_link(project: Project) -> None:
+    folder = project.folder / ".git" / "hooks"
+    folder.rename(project.folder / "mine")
+    folder.symlink_to("../mine")
+    project.hook()
+    project.start("Sign in")
+    commit = project.commit("change", app_py="2\n")
+    assert project.linked() == [commit]

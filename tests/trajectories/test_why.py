@@ -270,3 +270,11 @@ def test_notes_skip_commits_that_are_gone(project: Project, tmp_path: Path) -> N
     outcome = project.trace("trajectory", "export", "--git-notes")
     assert outcome.text == "0 notes written\n"
     assert f"1 commit not in this repository: {commit[:12]}" in outcome.err
+
+
+def test_a_file_of_a_repository_below_leads_to_that(project: Project) -> None:
+    below = Project(project.folder / "sub")
+    below.commit("begin", app_py="one\n")
+    outcome = project.trace("why", "sub/app.py:1")
+    assert "no trajectory leads to sub/app.py:1" in outcome.err
+    assert "`trace -C sub why app.py:1`" in outcome.err

@@ -118,6 +118,7 @@ class ErrorCode:
     CANNOT_UNDO = "cannot-undo"
     SESSION_CLOSED = "session-closed"
     REQUEST_TOO_LARGE = "request-too-large"
+    HOOK_TRACKED = "hook-tracked"
 
 
 class TraceError(Exception):

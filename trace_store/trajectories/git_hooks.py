@@ -4,6 +4,9 @@ They append a line to a local file (`hook_log`) with the shell alone. Only where
 tree do they start Trace, which does the same.
 
 If a hook exists already, in any language, it is renamed, and our hook calls it. Uninstalling restores it unchanged.
+Other programs that install hooks do the same to ours: pre-commit calls what it renamed to `.legacy`, lefthook does not
+call what it renamed to `.old`. Then our hook still calls the one from before it, and uninstalling puts that one where
+the other program would have.
 
 Rule: our hooks never make a commit fail.
 """
@@ -16,6 +19,7 @@ from collections.abc import Sequence
 from trace_store import errors
 from trace_store.base.frozen import value
 from trace_store.disk.files import PROGRAM, Disk, create_file, read_unsized
+from trace_store.disk.layout import DIRECTORY_NAME
 from trace_store.trajectories import hook_log
 from trace_store.trajectories.git import TRAILER, Git, git_in
 from trace_store.trajectories.trajectories import Trajectories
@@ -25,7 +29,7 @@ KEPT = ".before-trace"
 """Suffix of the new name of a hook that existed before ours."""
 MARKER = "# Added by `trace trajectory hook git`; the same with --uninstall removes it."
 HOOK_SECONDS = 5.0
-OTHERS = (".legacy", ".old")
+LEGACY, OLD = ".legacy", ".old"
 """Suffixes of the names that pre-commit and lefthook give to hooks that they find."""
 INSTALLED, OFF, MOVED, REPLACED, MISSING = "installed", "off", "moved", "replaced", "missing"
 CREATED, UPDATED, UNCHANGED, REMOVED = "created", "updated", "unchanged", "removed"
@@ -33,9 +37,10 @@ _LONGEST_HOOK = 1 << 20
 _SCRIPT = """#!/bin/sh
 {marker}
 run_trace() {{
-    {command} trajectory hook run {hook} "$@" || trace-store trajectory hook run {hook} "$@" || :
+    {command} trajectory hook run {hook} "$@" || trace-store {inside}trajectory hook run {hook} "$@" || :
 }}
-before="$0{kept}"
+own=${{0%{legacy}}}
+before="${{own%{old}}}{kept}"
 """
 _NOTE = """note() {{  # the next Trace command reads the note; it fails if there is no .trace here
     [ -z "${{TRACE_DIR-}}" ] && [ -d .trace ] && [ ! -L .trace ] && [ -f .trace/config ] || return 1
@@ -109,8 +114,8 @@ class HookStatus:
 
     Attributes:
         path: where git looks for it.
-        state: `installed`; `off` if it is not executable; `moved` if another program moved it and may call it;
-            `replaced` if another program has a hook there, and ours is gone; or `missing`.
+        state: `installed`; `off` if it is not executable; `moved` if another program moved it and calls it;
+            `replaced` if another program has a hook there, and does not call ours; or `missing`.
         moved: where another program moved ours; "" if it is in its place.
     """
 
@@ -133,16 +138,19 @@ def install_hooks(
         dry_run: only return what would be done.
 
     Raises:
-        AlreadyExistsError: another program replaced our hook, and the hook from before ours still exists.
+        AlreadyExistsError: another program replaced our hook, and the hook from before ours still exists; or git
+            tracks a hook, so that a commit would publish ours.
         StateError: the folder is not in a git repository, or git is not installed.
         StorageError: a file or a folder cannot be changed.
     """
-    disk, (place, is_husky) = Disk(), _folder(git_in(folder))
+    git = git_in(folder)
+    disk, (place, is_husky) = Disk(), _folder(git)
     names = [POST_COMMIT, POST_REWRITE, *([MESSAGE] if trailer else ())]
-    scripts = {name: _script(name, command, is_husky=is_husky) for name in names}
+    inside = _folder_of_trace(git)
+    scripts = {name: _script(name, command, inside=inside, is_husky=is_husky) for name in names}
     hooks = [_Hook(disk, os.path.join(place, name)) for name in names]
     for hook in hooks:
-        hook.check()
+        hook.check(git)
     changes = [hook.install(scripts[os.path.basename(hook.path)], dry_run) for hook in hooks]
     if not trailer:
         changes += uninstall_hooks(folder, dry_run=dry_run, names=(MESSAGE,))
@@ -156,17 +164,18 @@ def uninstall_hooks(
     names: Sequence[str] = (POST_COMMIT, POST_REWRITE, MESSAGE),
 ) -> list[HookChange]:
     """Remove our hooks, restore the ones from before, and return what was done; raises as `install_hooks`."""
-    disk, (place, _) = Disk(), _folder(git_in(folder))
-    hooks = [_Hook(disk, os.path.join(place, name)) for name in names]
-    changes = [change for hook in hooks if (change := hook.uninstall(dry_run)) is not None]
-    for name in names:
-        for path in _moved_by_others(disk, place, name):
-            if not dry_run:
-                disk.remove(path)
-            changes.append(HookChange(path, REMOVED))
-    is_own = os.path.basename(os.path.dirname(place)) != ".git"
-    if changes and is_own and not dry_run and not disk.names(place):
-        disk.remove_directory(place)  # created by an installation
+    git = git_in(folder)
+    disk, (place, _) = Disk(), _folder(git)
+    changes: list[HookChange] = []
+    for each in dict.fromkeys(
+        (place, _default_folder(git))
+    ):  # `core.hooksPath` may be newer than our hooks
+        hooks = [_Hook(disk, os.path.join(each, name)) for name in names]
+        found = [change for hook in hooks for change in hook.uninstall(dry_run)]
+        is_own = os.path.basename(os.path.dirname(each)) != ".git"
+        if found and is_own and not dry_run and not disk.names(each):
+            disk.remove_directory(each)  # created by an installation
+        changes += found
     return changes
 
 
@@ -178,16 +187,8 @@ def hooks_status(folder: str | Git) -> list[HookStatus]:
         StorageError: a file cannot be read.
     """
     disk, (place, _) = Disk(), _folder(git_in(folder))
-    return [
-        _Hook(disk, os.path.join(place, name)).status(_moved_by_others(disk, place, name))
-        for name in (POST_COMMIT, POST_REWRITE, MESSAGE)
-    ]
-
-
-def _moved_by_others(disk: Disk, place: str, name: str) -> list[str]:
-    """Return the paths to which other programs that install hooks moved ours."""
-    paths = (os.path.join(place, name + suffix) for suffix in OTHERS)
-    return [path for path in paths if _is_ours(disk, path)]
+    names = (POST_COMMIT, POST_REWRITE, MESSAGE)
+    return [_Hook(disk, os.path.join(place, name)).status() for name in names]
 
 
 def _is_ours(disk: Disk, path: str) -> bool:
@@ -210,9 +211,25 @@ class _Hook:
             self._data = read_unsized(disk, path, _LONGEST_HOOK)
         self._is_ours = MARKER.encode() in self._data.splitlines()[1:2]
         self._has_kept = disk.stat(self._kept) is not None
+        moved = [path + suffix for suffix in (LEGACY, OLD) if _is_ours(disk, path + suffix)]
+        self._moved = "" if self._is_ours else next(iter(moved), "")
+        """Where another program that has a hook here moved ours, or ""."""
+        self._stale = moved if self._is_ours else moved[1:]
 
-    def check(self) -> None:
-        if self._exists and not self._is_ours and self._has_kept:
+    @property
+    def _is_called(self) -> bool:
+        """Whether the program that moved our hook calls it."""
+        return self._exists and self._moved.endswith(LEGACY)
+
+    def check(self, git: Git) -> None:
+        if git.try_to_ask("ls-files", "--", self.path):
+            raise errors.AlreadyExistsError(
+                f"git tracks the hook {self.path}, so a commit would publish a changed one",
+                code=errors.ErrorCode.HOOK_TRACKED,
+                path=self.path,
+                hook=os.path.basename(self.path),
+            )
+        if self._exists and not self._is_ours and self._has_kept and not self._moved:
             raise errors.AlreadyExistsError(
                 f"another program replaced the hook {self.path}, and {self._kept} still exists",
                 code=errors.ErrorCode.HOOK_EXISTS,
@@ -221,11 +238,14 @@ class _Hook:
 
     def install(self, script: bytes, dry_run: bool) -> HookChange:
         is_foreign = self._exists and not self._is_ours
+        if self._is_called:
+            return self._update_moved(script, dry_run)
         kept = self._kept if is_foreign or self._has_kept else ""
-        if self._data == script:
+        if self._data == script and not self._stale:
             return HookChange(self.path, UNCHANGED, kept)
         if not dry_run:
             try:
+                self._give_back()
                 self._write(script, is_foreign=is_foreign)
             except errors.StorageError as error:
                 raise errors.StorageError(
@@ -233,33 +253,62 @@ class _Hook:
                 ) from error
         return HookChange(self.path, UPDATED if self._is_ours else CREATED, kept)
 
+    def _update_moved(self, script: bytes, dry_run: bool) -> HookChange:
+        """Update our hook where another program calls it."""
+        kept = self._kept if self._has_kept else ""
+        if read_unsized(self._disk, self._moved, _LONGEST_HOOK) == script:
+            return HookChange(self._moved, UNCHANGED, kept)
+        if not dry_run:
+            self._replace(self._moved, script)
+        return HookChange(self._moved, UPDATED, kept)
+
+    def _give_back(self) -> None:
+        """Undo what another program made of our hook: leave the one from before ours in its place."""
+        for path in self._stale:
+            self._disk.remove(path)
+        if self._moved and self._has_kept:
+            self._disk.rename(self._kept, self._moved)
+        elif self._moved:
+            self._disk.remove(self._moved)
+
     def _write(self, script: bytes, *, is_foreign: bool) -> None:
         """Write our hook; first give an existing hook its new name, so that it is never lost."""
         self._disk.make_directory(os.path.dirname(self.path))
-        temporary = f"{self.path}.{os.getpid()}.tmp"
-        self._disk.remove(temporary)
-        create_file(self._disk, temporary, script, durable=False, mode=PROGRAM)
         if is_foreign and not self._disk.link(self.path, self._kept):
             self._disk.rename(self.path, self._kept)
-        self._disk.rename(temporary, self.path)
+        self._replace(self.path, script)
 
-    def status(self, moved: Sequence[str]) -> HookStatus:
+    def _replace(self, path: str, script: bytes) -> None:
+        temporary = f"{path}.{os.getpid()}.tmp"
+        self._disk.remove(temporary)
+        create_file(self._disk, temporary, script, durable=False, mode=PROGRAM)
+        self._disk.rename(temporary, path)
+
+    def status(self) -> HookStatus:
         if self._is_ours:
             return HookStatus(self.path, INSTALLED if os.access(self.path, os.X_OK) else OFF)
-        if moved:
-            return HookStatus(self.path, MOVED, moved[0])
-        return HookStatus(self.path, REPLACED if self._exists else MISSING)
+        if self._moved and self._exists:
+            return HookStatus(self.path, MOVED if self._is_called else REPLACED, self._moved)
+        return HookStatus(self.path, REPLACED if self._exists and self._has_kept else MISSING)
 
-    def uninstall(self, dry_run: bool) -> HookChange | None:
+    def uninstall(self, dry_run: bool) -> list[HookChange]:
+        changes = [HookChange(path, REMOVED) for path in self._stale]
+        if self._moved:
+            changes.append(HookChange(self._moved, REMOVED, self._kept if self._has_kept else ""))
+            if not dry_run:
+                self._give_back()
+            return changes
+        if not dry_run:
+            self._give_back()
         is_restored = self._has_kept and (self._is_ours or not self._exists)
         if not self._is_ours and not is_restored:
-            return None
+            return changes
         if not dry_run:
             if is_restored:
                 self._disk.rename(self._kept, self.path)
             else:
                 self._disk.remove(self.path)
-        return HookChange(self.path, REMOVED, self._kept if is_restored else "")
+        return [HookChange(self.path, REMOVED, self._kept if is_restored else ""), *changes]
 
 
 def _folder(git: Git) -> tuple[str, bool]:
@@ -275,19 +324,39 @@ def _folder(git: Git) -> tuple[str, bool]:
     above, name = os.path.split(folder)
     if name == "_" and os.path.isfile(os.path.join(folder, "h")):
         return above, True
-    return folder, False
+    return (os.path.realpath(folder) if os.path.islink(folder) else folder), False
 
 
-def _script(name: str, command: Sequence[str], *, is_husky: bool) -> bytes:
+def _default_folder(git: Git) -> str:
+    """Return the folder of hooks of a repository without `core.hooksPath`."""
+    common = git.ask("rev-parse", "--git-common-dir").removesuffix("\n")
+    return os.path.realpath(os.path.join(git.folder, common, "hooks"))
+
+
+def _folder_of_trace(git: Git) -> str:
+    """Return where `.trace` is below the top of the work tree, where git runs hooks; "" if it is there or nowhere."""
+    top = os.path.realpath(git.top())
+    folder = os.path.realpath(git.folder)
+    while folder != top and os.path.dirname(folder) != folder:
+        if os.path.isfile(os.path.join(folder, DIRECTORY_NAME, "config")):
+            return os.path.relpath(folder, top)
+        folder = os.path.dirname(folder)
+    return ""
+
+
+def _script(name: str, command: Sequence[str], *, inside: str, is_husky: bool) -> bytes:
     import shlex  # slow to import, and running a hook does without
 
     function, print_, body = _BODIES[name]
     text = (_SCRIPT + function + body).format(
         print=print_,
         marker=MARKER,
-        command=shlex.join(command),
+        command=shlex.join([*command, *(("-C", inside) if inside else ())]),
+        inside=f"-C {shlex.quote(inside)} " if inside else "",
         hook=name,
         kept=KEPT,
+        legacy=LEGACY,
+        old=OLD,
         # husky runs its hooks with `sh -e`, and they need not be executable.
         test='[ ! -f "$before" ]' if is_husky else '[ ! -x "$before" ]',
         call='sh -e "$before"' if is_husky else '"$before"',
