@@ -153,7 +153,8 @@ HINTS: dict[str, str] = {
     ErrorCode.TRAJECTORY_NOT_FOUND: "`trace trajectory list` lists them",
     ErrorCode.TRAJECTORY_ENDED: "`trace trajectory reopen {name}` makes it active again",
     ErrorCode.TRAJECTORY_ACTIVE: "`trace trajectory complete` or `trace trajectory abandon` ends it",
-    ErrorCode.SEVERAL_TRAJECTORIES: "name one with --trajectory or TRACE_TRAJECTORY",
+    ErrorCode.SEVERAL_TRAJECTORIES: "name one with --trajectory or TRACE_TRAJECTORY;"
+    " `trace trajectory abandon --trajectory ID` ends one",
     ErrorCode.NO_TRAJECTORY: "`trace trajectory start TITLE` starts one; `trace trajectory list` lists all",
     ErrorCode.NO_GIT: "change to a folder of the code, or use -C",
     ErrorCode.CODE_NOT_FOUND: "`git log --oneline` lists commits; FILE and FILE:LINE are relative to this folder",

@@ -105,6 +105,17 @@ class TestSpawning:
 
 
 class TestCollapsing:
+    @pytest.mark.parametrize("inherit", ["full", "none"])
+    def test_an_agent_that_said_nothing_has_no_conclusion(
+        self, repo: Repo, lead: Session, inherit: str
+    ) -> None:
+        repo.agents.spawn("scout", "Find the bug.", parent=lead, inherit=inherit)
+        before = repo.resolve("HEAD", ref=lead.ref)
+        with pytest.raises(errors.StateError, match="has not said anything"):
+            repo.agents.collapse("scout")
+        assert repo.resolve("HEAD", ref=lead.ref) == before
+        assert repo.agents.collapse("scout", text="It took too long.").changed
+
     def test_it_answers_the_call(self, repo: Repo, lead: Session) -> None:
         agent = repo.agents.spawn("scout", "Find the bug.", parent=lead, call="call-1")
         work(agent)

@@ -54,6 +54,11 @@ def test_from_a_plan_to_an_expansion_and_back(talk: Run) -> None:
     assert record(talk("compile", "--json"))["prefix_hash"] == before["prefix_hash"]
 
 
+def test_instructions_that_no_sentence_meets_are_told(talk: Run) -> None:
+    said = talk("compress", "--to", "50%", "--instructions", "focus on bananas").err
+    assert "none has a word of the instructions" in said
+
+
 def test_several_outcomes_at_once(talk: Run) -> None:
     lines = talk("compress", "--budget", "50,700,1k,1m").lines
     assert "not possible: " in lines[1]

@@ -234,6 +234,7 @@ def test_changes_of_messages(ok: Run) -> None:
     ok("normal", f"{first}.0", f"{first}.1")
     ok("skip", f"{first}.2")
     assert messages(ok) == [("user", "one"), ("assistant", "two")]
+    assert f"`trace normal {first}.2`" in ok("restore", f"{first}.2").err
     ok("remove", f"{first}.0", "--ghost")
     assert messages(ok)[0][1].startswith("[removed: ")
     ok("restore", f"{first}.0")

@@ -232,8 +232,15 @@ def test_a_pack_that_cannot_be_rewritten_is_told(
         assert f"left: pack {pack.stem} is corrupt; see `trace fsck`" in done.lines
 
 
-def test_a_text_on_the_command_line_is_warned_of(ok: Run) -> None:
-    assert "history" in ok("purge", "--match", SECRET, "--yes").err
+def test_a_text_on_the_command_line_is_warned_of(repository: Trace) -> None:
+    assert "history" in repository("purge", "--match", SECRET, "--yes").err
+
+
+def test_a_text_that_is_nowhere_is_not_purged_and_not_refused_later(repository: Trace) -> None:
+    repository("commit", "-q", "--user", "token is right-token-of-1234")
+    outcome = repository("purge", "--match", "wrong-token-of-1234", "--yes")
+    assert (outcome.code, "in no object" in outcome.err) == (4, True)
+    assert repository("commit", "-q", "--user", "wrong-token-of-1234").code == 0
 
 
 def test_private_content_is_committed(repository: Trace, tmp_path: Path) -> None:

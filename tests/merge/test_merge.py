@@ -681,6 +681,7 @@ def test_tips_that_git_left_are_joined_by_the_same_commit_for_everybody(
         assert len(repo.store.refs.tips("refs/heads/main")) == len(texts)
         found = merge(Writer(repo.store, author=f"Ada on {mine}"))
         assert found.outcome == "merged"
+        assert (found.included, found.changed) == (len(texts) - 1, 0), "whichever tip comes first"
         assert repo.store.refs.tips("refs/heads/main") == (found.after,)
         assert sorted(said(repo)) == ["a", *texts]
         made.add(found.after)

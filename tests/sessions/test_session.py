@@ -67,6 +67,15 @@ class TestWhatItIs:
             begin(repo)
         assert repo.sessions.start("dev").name != repo.sessions.start("dev").name
 
+    def test_a_compaction_keeps_the_first_prompt_as_title(self, repo: Repo) -> None:
+        session = begin(repo)
+        session.add(Message("user", "My important first question."), Message("assistant", LONG))
+        talk(session, 6)
+        session.compact()
+        assert "My important" not in session.messages()[0].text.splitlines()[0]
+        (info,) = repo.sessions.list()
+        assert info.prompt == "My important first question."
+
     def test_lists_are_filtered(self, repo: Repo) -> None:
         begin(repo, task="T-1", feature="login")
         repo.sessions.start("qa", name="two", task="T-1").state = "in_qa"
@@ -189,6 +198,17 @@ class TestRequests:
             )
         assert len(session.history()) > 2
         assert {each.why for each in session.history()} == {"at the limit"}
+
+    def test_a_cut_is_no_deeper_than_needed_and_is_said(self, repo: Repo) -> None:
+        session, provider = begin(repo), Provider(1.0)
+        first = session.request("Hello.")
+        session.add(Message("assistant", "Hi."), usage=provider.usage(first), request=first)
+        huge = "\n".join(f"rule {n} must hold." for n in range(9_000))
+        request = session.request(huge)
+        room = session.facts.room
+        assert room / 2 < provider.count(request) <= room
+        (said,) = request.done
+        assert said.startswith(f"{request.cut[0]} (user) is sent as head and tail: ")
 
     def test_news_larger_than_the_window_are_cut_for_the_request(self, repo: Repo) -> None:
         session, provider = begin(repo), Provider(1.7)

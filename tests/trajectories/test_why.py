@@ -278,3 +278,14 @@ def test_a_file_of_a_repository_below_leads_to_that(project: Project) -> None:
     outcome = project.trace("why", "sub/app.py:1")
     assert "no trajectory leads to sub/app.py:1" in outcome.err
     assert "`trace -C sub why app.py:1`" in outcome.err
+
+
+def test_a_decision_may_come_before_the_first_commit_of_the_code(tmp_path: Path) -> None:
+    project = Project(tmp_path / "new")
+    id_ = project.start("Sign in")
+    project.write("app.py", "one\n")
+    project.trace("tr", "decision", "How?|so", "--file", "app.py")
+    project.hook()
+    commit = project.commit("begin")
+    assert project.linked(id_) == [commit]
+    assert chosen(project, "app.py") == [["so"]]

@@ -347,6 +347,7 @@ class Agents:
             InvalidInputError: the target is the agent itself, or its parent is unknown.
             ModelError: the model failed; nothing was written.
             RefNotFoundError: there is no such agent, or no such branch.
+            StateError: the agent has not said anything, and no text is given.
         """
         check.text(text=text)
         check.function(model=model)
@@ -364,6 +365,10 @@ class Agents:
             if before == str(tip):
                 return Collapsed(info.name, False, None, None, "", "", "")
             since = f"{before}..HEAD" if is_full_id(before) else there._own_range(info)
+            if not (text or model) and not _has_answer(child, info):
+                raise errors.StateError(
+                    f"{name} has not said anything yet: wait for its answer, or give a text"
+                )
             saved = there._save(child, info, since, model)
             said = there._conclusion(saved, info, text)
             target = saved.commit if link is None else f"{link.id}:{saved.commit}"
@@ -666,3 +671,12 @@ def _entries(writer: Writer, saved: ObjectId) -> List[Entry]:
         return []
     shown = writer.contexts.fold(source).visible()
     return [entry for entry in shown if entry.message["role"] not in INSTRUCTIONS]
+
+
+def _has_answer(child: Writer, info: AgentInfo) -> bool:
+    """Return whether an agent said anything beside what it inherited."""
+    contexts = child.contexts
+    answers = {each.address for each in contexts.compile() if each.role == "assistant"}
+    if answers and info.point is not None and child.store.objects.contains(info.point):
+        answers.difference_update(contexts.fold(info.point).addresses())
+    return bool(answers)

@@ -265,12 +265,13 @@ class PurgePlan:
         texts: texts that must not remain anywhere.
         named: contents of the objects named by id.
         contents: contents of all objects to purge; copies inside other objects may remain.
+        is_repeated: whether a text was purged before.
     """
 
     JSON = (
         "objects=listing:object,size,guessable commits=holders.commits refs=holders.refs "
         "contexts=holders.contexts packs=packed -sizes -guessable -common -unreadable "
-        "-reappeared -texts -named -contents"
+        "-reappeared -texts -named -contents -is_repeated"
     )
 
     objects: tuple[ObjectId, ...]
@@ -287,6 +288,12 @@ class PurgePlan:
     texts: Needles
     named: Needles
     contents: Needles
+    is_repeated: bool = False
+
+    @property
+    def is_found(self) -> bool:
+        """Whether an object has something to purge, or had before."""
+        return bool(self.objects or self.structure or self.reappeared or self.is_repeated)
 
     @property
     def listing(self) -> list[tuple[ObjectId, int | None, bool]]:
@@ -356,11 +363,12 @@ def plan_purge(
     """Return what purging blobs, chunk lists and texts would remove, as `Maintenance.plan_purge` describes it."""
     database = store.objects
     database.refresh()
-    text_needles = Needles()
+    text_needles, is_repeated = Needles(), False
     for number, text in enumerate(texts, 1):
         content = text if isinstance(text, bytes) else bytes_of(text)
         if not text_needles.add(f"text {number}", content):
             raise errors.InvalidInputError("the text to purge is too short")
+        is_repeated = is_repeated or bool(find_text(content, database.purged_texts))
     named = _named(database, oids)
     chosen: dict[bytes, bytes] = {}
     chosen.update(named.items())
@@ -409,6 +417,7 @@ def plan_purge(
         texts=text_needles,
         named=named_needles,
         contents=Needles((oid.hex(), blob_content(data)) for oid, data in contents.items()),
+        is_repeated=is_repeated,
     )
 
 
@@ -425,7 +434,7 @@ def purge(
 ) -> PurgeReport:
     """Execute a plan, as `Maintenance.purge` describes it, and remove any other purged objects that are present.
 
-    With `keep_out`, fingerprints of the texts are stored, so that new content with them is refused.
+    With `keep_out`, fingerprints of texts that were found are stored, so that new content with them is refused.
     """
     database = store.objects
     check_reason(why)
@@ -435,7 +444,7 @@ def purge(
         plan.check_common()
     now = store.clock.now()
     restore_missing(store)  # so that packs with only a second copy left are rewritten, too
-    kept_out = keep_out and _keep_out(store, plan, now, by, why)
+    kept_out = keep_out and plan.is_found and _keep_out(store, plan, now, by, why)
     tombstones = database.tombstones.add(Tombstone(oid, now, by, why) for oid in plan.objects)
     database.refresh()
     work = Eraser(store, plan.texts, plan.contents)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from trace_store import errors, history, refs
-from trace_store.base.frozen import value
+from trace_store.base.frozen import replace, value
 from trace_store.base.oid import ObjectId
 from trace_store.contracts import RefEdit
 from trace_store.contracts.ref_names import BRANCHES
@@ -129,12 +129,14 @@ class _Outcome:
         outcome: as in `Merge`.
         tip: the last commit; the original tip if the merge stopped.
         conflicts: the open conflicts.
+        start: the tip that the others were merged into, if that is not the branch's own.
     """
 
     commits: MergeCommits
     outcome: str
     tip: ObjectId | None
     conflicts: tuple[Conflict, ...] = ()
+    start: ObjectId | None = None
 
     @property
     def is_clean(self) -> bool:
@@ -192,13 +194,22 @@ class _MergeRun:
             ours,
             course.tip,
             tuple(self._theirs),
-            commits.included,
-            commits.hidden,
-            commits.changed,
+            *self._counts(ours, course),
             self._stop.numbered(course.conflicts),
             self._stop.by_hand(commits.settled),
             () if course.outcome == STOPPED else tuple(commits.warnings),
         )
+
+    def _counts(self, ours: ObjectId | None, course: _Outcome) -> tuple[int, int, int]:
+        """Return (included, hidden, changed), as in `Merge`, seen from the branch's own tip."""
+        commits = course.commits
+        if ours is None or course.tip is None or course.start in (None, ours):
+            return commits.included, commits.hidden, commits.changed
+        before, merged = self._cache.fold(ours), self._cache.fold(course.tip)
+        came = [each for each in merged.entries if each.address not in before]
+        stayed = [each for each in before.entries if each.address in merged]
+        changed = sum(not merged.entry(each.address).same_state(each) for each in stayed)
+        return len(came), sum(not each.visible for each in came), changed
 
     def _compute(self, ours: ObjectId | None) -> _Outcome:
         inputs = self._stop.inputs
@@ -214,7 +225,7 @@ class _MergeRun:
                 continue
             course = self._merge_in_turn(order[0], order[1:], asks=False)
             if course.is_clean:
-                return course
+                return replace(course, start=order[0])
             if course.conflicts:
                 stuck.add(order[: self._stop.number + 2])
         return self._merge_in_turn(ours, self._theirs)

@@ -13,18 +13,22 @@ from typing import Any
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.wording import excerpt
+from trace_store.context.fold import REPLACED
+from trace_store.context.wording import excerpt, is_inserted
 from trace_store.contracts.ref_names import BRANCHES, TITLES
 from trace_store.disk.files import read_file, replace_file
 from trace_store.errors import (
     ObjectNotFoundError,
     StorageError,
 )
+from trace_store.exporters.contract import ExportSession
 from trace_store.exporters.overview import is_prompt
 from trace_store.exporters.session import read_session, session_name
 from trace_store.history.facts import newest_facts
 from trace_store.importers.convert import branch_of, session_of
 from trace_store.objects.commit import Tag
+from trace_store.objects.message import load_parts
+from trace_store.objects.parts import Text
 from trace_store.sessions.facts import PREFIX, SessionFacts
 from trace_store.store.store import Store
 
@@ -51,7 +55,7 @@ def title_ref(format_name: str, session: str) -> str:
     return f"{TITLES}{format_name}/{session}"
 
 
-VERSION = 5
+VERSION = 6
 PROMPT_CHARACTERS = 200
 _FILE = "sessions"
 
@@ -116,7 +120,7 @@ def read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
     known = found or (session.format, session.id, "")
     if found and session_name(ref) is None and branch_of(store, f"{found[0]}/{found[1]}") != ref:
         known = found[0], "", ""  # the id belongs to another branch
-    prompt = next((turn.message.text for turn in session.turns if is_prompt(turn)), "")
+    prompt = _first_prompt(contexts, session)
     times = [turn.time for turn in session.turns if turn.time > 0]
     context = session.context
     return [
@@ -131,6 +135,23 @@ def read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
             if name.startswith(PREFIX)
         },
     ]
+
+
+def _first_prompt(contexts: ContextCompiler, session: ExportSession) -> str:
+    """Return the first thing that a person wrote, also if a summary has replaced it."""
+    first = next((turn.message for turn in session.turns if is_prompt(turn)), None)
+    if session.hidden_count:
+        for entry in contexts.fold(session.commit).entries:
+            if first is not None and entry.address == first.address:
+                break
+            is_user = entry.message["role"] == "user"
+            is_user = is_user and entry.message.get("kind", "dialogue") == "dialogue"
+            if is_user and entry.hidden == REPLACED:
+                parts = load_parts(entry.parts, contexts.store.objects.read)
+                text = "\n".join(part.text for part in parts if isinstance(part, Text))
+                if text.strip() and not is_inserted(text):
+                    return text
+    return "" if first is None else first.text
 
 
 def load_cache(store: Store) -> dict[str, list[Any]]:

@@ -22,6 +22,8 @@ INSTRUCTION, SUMMARY = "instruction", "summary"
 HEADINGS = {DESCRIPTION: "# Task", CONTEXT: "# Project", SUMMARY: "# Earlier conversation"}
 SMALLEST_CUT = 200
 """Messages of fewer tokens are not cut."""
+_ATTEMPTS, _CLOSE = 4, 0.9
+"""A cut is repeated until it keeps this share of the tokens that it may keep."""
 _ROLES = ("system", "developer")
 
 
@@ -187,6 +189,15 @@ class RequestShape:
         """Short addresses of the cut messages."""
         return tuple(self.context.messages[at].address.short(8) for at in sorted(self.cuts))
 
+    def cut_notes(self) -> list[str]:
+        """Return a sentence about each cut message."""
+        whole = self.context.message_tokens()
+        return [
+            f"{self.context.messages[at].address.short(8)} ({self.context.messages[at].role}) is sent as head and "
+            f"tail: {self._totals[at]:,} of {whole[at][0]:,} tokens"
+            for at in sorted(self.cuts)
+        ]
+
     def part_sizes(self) -> dict[str, int]:
         """Return the estimated tokens of each part; "" is the conversation."""
         found: dict[str, int] = {}
@@ -213,12 +224,27 @@ class RequestShape:
             if message.role in _ROLES:
                 continue
             keep = max(SMALLEST_CUT // 2, sizes[at] - over)
-            made = _cut(message, keep / sizes[at])
+            made = self._cut_to(message, keep, sizes[at])
             saved = sizes[at] - self._count(made)
             if saved > 0:
                 cuts[at] = made
                 over -= saved
         return RequestShape(self.context, cuts)
+
+    def _cut_to(self, message: CompiledMessage, tokens: int, size: int) -> Message:
+        """Return a message cut to about some tokens, and seldom more; `size` is what it has."""
+        share = tokens / size
+        made = _cut(message, share)
+        for _ in range(_ATTEMPTS):  # texts differ in their characters for a token
+            count = self._count(made)
+            if count >= tokens * _CLOSE or share >= 1:
+                break
+            share = min(1.0, share * tokens / count)
+            wider = _cut(message, share)
+            if self._count(wider) > tokens:
+                break
+            made = wider
+        return made
 
     def messages(self) -> list[Message]:
         """Return the messages to render."""

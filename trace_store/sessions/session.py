@@ -389,7 +389,7 @@ class Session:
             self.facts.limit,
             shape.estimated,
             digest(json.dumps(body, ensure_ascii=False, sort_keys=True).encode()),
-            self._compactor.take(),
+            (*self._compactor.take(), *shape.cut_notes()),
             shape.cut_addresses,
             tuple(rendered.repairs),
             shape.sizes,
@@ -548,13 +548,17 @@ class Session:
         )
         for step in () if self.compaction == OFF else steps:
             if forecast.bound(shape.sizes) <= facts.room:
-                return shape
+                break
             step(shape)
             shape = self._shape(facts)
-        over = forecast.bound(shape.sizes) - facts.room
-        if over > 0:
-            left = shape.unread_size - int(over / forecast.largest)
-            shape = RequestShape(shape.context).with_news_of(max(0, left))
+        whole = RequestShape(shape.context)
+        over = forecast.bound(whole.sizes) - facts.room
+        # Cut no deeper than needed. Before the first report the bound is too low to use all of the room.
+        if over > 0 and (forecast.has_report or forecast.bound(shape.sizes) > facts.room):
+            left = whole.unread_size - int(over / forecast.largest)
+            wider = whole.with_news_of(max(0, left))
+            if forecast.bound(wider.sizes) <= facts.room or not shape.cuts:
+                shape = wider
         if (bound := forecast.bound(shape.sizes)) > facts.room:
             raise self._too_large(shape, bound, facts)
         return shape

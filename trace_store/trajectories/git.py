@@ -173,10 +173,14 @@ class Git:
         return {row[0] for row in rows if len(row) > 1 and row[1] == "commit"}
 
     def work_tree(self) -> WorkTree:
-        """Return the work tree, and where its HEAD is; raises as `ask`."""
+        """Return the work tree, and where its HEAD is: at "" before the first commit; raises as `ask`."""
         if self._work_tree is None:
             words = ("--show-toplevel", "HEAD", "--symbolic-full-name", "HEAD")
-            top, head, branch = self.ask("rev-parse", *words).splitlines()
+            found = self.try_to_ask("rev-parse", *words).splitlines()
+            if len(found) != 3:
+                branch = self.try_to_ask("symbolic-ref", "--quiet", "HEAD").removesuffix("\n")
+                found = [self.top(), "", branch]
+            top, head, branch = found
             branch = branch if branch.startswith("refs/") else ""
             self._work_tree = WorkTree(top, head, branch)
         return self._work_tree

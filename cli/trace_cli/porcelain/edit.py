@@ -6,6 +6,7 @@ from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, MESSAGE, QUIET, SECRETS, TARGETS, recorded
 from trace_cli.porcelain.input import argument_text, single_message, text_from
+from trace_cli.render.escape import safe
 from trace_store import errors
 from trace_store.objects.operations import IMPORTANT, NORMAL, PINNED, SKIP
 
@@ -186,10 +187,15 @@ def restore(
     Repeat it to go back further; --version N goes to one wording, `trace expand ADDRESS` to the first.
     `trace show --versions ADDRESS` lists them.
     """
-    return recorded(
-        invocation,
-        lambda repo: repo.restore(targets, version=version, message=message),
-    )
+
+    def run(repo: Repo) -> CommitResult:
+        done = repo.restore(targets, version=version, message=message)
+        for each in targets if not done.changed else ():
+            if repo.message(each).priority == SKIP:
+                invocation.note(f"hint: {safe(each)} is skipped: `trace normal {safe(each)}`")
+        return done
+
+    return recorded(invocation, run)
 
 
 def _is_pinned(repo: Repo, target: str) -> bool:

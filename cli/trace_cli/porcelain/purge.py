@@ -13,6 +13,7 @@ from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
 from trace_cli.runtime import Invocation
+from trace_store.errors import NotFoundError
 from trace_store.maintenance.object_scan import ContentHolder
 from trace_store.maintenance.purge import PurgePlan, PurgeReport, RewrittenHistory
 from trace_store.maintenance.verify_purged import ENCODINGS, PurgeVerification
@@ -127,6 +128,10 @@ def purge(
                 () if issued is None else _issued_lines(invocation, issued),
             ),
         )
+    found = () if report.absence is None else report.absence.found
+    is_elsewhere = bool(report.left or report.damaged or found)
+    if done and texts and not (plan.is_found or again or is_elsewhere):
+        raise NotFoundError("the text is in no object of this repository; nothing was purged")
     unproven = report.absence is not None and not report.absence.is_proven
     return EXIT_INVALID if unproven or report.left or report.damaged else EXIT_OK
 
