@@ -67,7 +67,7 @@ def test_pack_command(growth: Growth) -> None:
 
 def test_purge(growth: Growth) -> None:
     growth.check(
-        lambda place: place.trace("purge", "--match-file", "-", "--yes", stdin=b"nowhere"),
+        lambda place: place.trace("purge", "--match-file", "-", "--yes", stdin=b"nowhere", code=4),
         right="^purged 0 objects: 0 packs rewritten",
     )
 

@@ -76,6 +76,30 @@ class TestWhatItIs:
         (info,) = repo.sessions.list()
         assert info.prompt == "My important first question."
 
+    def test_of_contradicting_statements_the_newest_counts(self, repo: Repo) -> None:
+        session = begin(repo)
+        session.add(
+            Message("user", "Use at most 3 workers. Never touch the schema."),
+            Message("assistant", "We decided to use SQLite for the store."),
+        )
+        talk(session, 6)
+        session.compact()
+        session.add(
+            Message("user", "Use at most 8 workers."),
+            Message("assistant", "We use PostgreSQL instead of SQLite."),
+        )
+        state = session.summary.state
+        assert state is not None
+        assert "Use at most 8 workers." in state.constraints
+        assert "Never touch the schema." in state.constraints
+        assert "Use at most 3 workers." not in state.constraints
+        assert [each.text for each in state.decisions] == ["We use PostgreSQL instead of SQLite."]
+        assert set(state.earlier) == {
+            "Use at most 3 workers. (later: Use at most 8 workers.)",
+            "We decided to use SQLite for the store. (later: We use PostgreSQL instead of SQLite.)",
+        }
+        assert "Contradicted since" in state.as_text()
+
     def test_lists_are_filtered(self, repo: Repo) -> None:
         begin(repo, task="T-1", feature="login")
         repo.sessions.start("qa", name="two", task="T-1").state = "in_qa"
@@ -554,6 +578,7 @@ class TestWhatItCameTo:
             [each.parts for each in session.messages() if each.kind != "summary"]
         )
         state = session.summary.state
+        assert state is not None
         assert state is not None
         assert state.request == "Build the harbour. Never use wood."
         assert (state.done, state.pending) == (("Build",), ("Paint",))

@@ -22,6 +22,7 @@ from trace_store.context.activity import (
     test_program,
     was_stopped,
 )
+from trace_store.context.contradictions import contradicted
 from trace_store.context.wording import (
     INSTRUCTION,
     SENTENCE_CHARACTERS,
@@ -39,11 +40,13 @@ from trace_store.records import record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
 
     from trace_store.context.activity import Activity, ToolStep
     from trace_store.context.compiled import MessageLike
+
+    Statement = TypeVar("Statement")
 
 SCHEMA = "trace.checkpoint/1"
 IN_PROGRESS = "in_progress"
@@ -53,6 +56,7 @@ MAXIMUM_OPEN = 10
 MAXIMUM_REQUESTS = 60
 MAXIMUM_CONSTRAINTS = 20
 MAXIMUM_LINKS = 6
+MAXIMUM_EARLIER = 20
 _REQUEST_CHARACTERS = 1_000
 _RECENT_REQUESTS, _RECENT_CHARACTERS = 4, 600
 """The last requests are quoted at greater length, because they decide what to do next."""
@@ -138,6 +142,7 @@ class WorkState:
         files: files that were read or written, the latest last.
         tasks: all to-dos by their latest state; those that a later list left out are `dropped` if they were open.
         decisions: in order.
+        earlier: constraints and decisions that a later one contradicts, each with that one; not among the others.
         checks: the last run of each check.
         running: background commands that were not stopped.
         links: the last URLs in answers.
@@ -168,6 +173,7 @@ class WorkState:
     error_count: int
     message_count: int
     token_count: int
+    earlier: tuple[str, ...] = ()
 
     @property
     def done(self) -> tuple[str, ...]:
@@ -230,6 +236,7 @@ class WorkState:
             error_count=data["error_count"],
             message_count=data["message_count"],
             token_count=data["token_count"],
+            earlier=tuple(data.get("earlier", ())),
         )
 
     def as_text(self) -> str:
@@ -246,6 +253,7 @@ class WorkState:
         lines += _section("Constraints", self.constraints)
         lines += _section("Tasks", [_task_line(each) for each in self.tasks])
         lines += _section("Decisions", [_with_reason(each) for each in self.decisions])
+        lines += _section("Contradicted since", self.earlier)
         lines += _section("Checks", [_check_line(each) for each in self.checks])
         lines += _section("Files", [_file_line(each) for each in self.files])
         lines += _section("Running", self.running)
@@ -272,19 +280,20 @@ def work_state(
     said, is_last = _last_answer(messages)
     findings = _findings(messages, activity)
     known = "\n".join(prompts)
+    constraints, former = current_statements(list(dict.fromkeys(_constraints(prompts))), str)
+    decided = [each for each in _decisions(messages) if each.text not in known]
+    decisions, revised = current_statements(decided, lambda each: each.text)
     return WorkState(
         request=excerpt(prompts[0], _REQUEST_CHARACTERS) if prompts else "",
         latest_request=excerpt(prompts[-1], _REQUEST_CHARACTERS) if prompts[1:] else "",
         requests=tuple(_middle_requests(prompts)),
-        constraints=tuple(dict.fromkeys(_constraints(prompts)))[:MAXIMUM_CONSTRAINTS],
+        constraints=tuple(constraints[:MAXIMUM_CONSTRAINTS]),
         outcome=said if is_last else "",
         last_said="" if is_last else said,
         summary="",
         files=tuple(_file_notes(activity, findings))[-MAXIMUM_FILES:],
         tasks=activity.all_todos,
-        decisions=tuple(d for d in _decisions(messages) if d.text not in known)[
-            -MAXIMUM_DECISIONS:
-        ],
+        decisions=tuple(decisions[-MAXIMUM_DECISIONS:]),
         checks=tuple(_checks(activity)),
         running=tuple(_running(messages, activity)),
         links=tuple(_links(messages)),
@@ -294,7 +303,18 @@ def work_state(
         error_count=len(activity.errors),
         message_count=len(messages),
         token_count=token_count,
+        earlier=tuple((*former, *revised)[-MAXIMUM_EARLIER:]),
     )
+
+
+def current_statements(
+    statements: Sequence[Statement], text_of: Callable[[Statement], str]
+) -> tuple[list[Statement], list[str]]:
+    """Return the statements that no later one contradicts, and a line for each of the others."""
+    texts = [text_of(each) for each in statements]
+    gone = contradicted(texts)
+    kept = [each for place, each in enumerate(statements) if place not in gone]
+    return kept, [f"{texts[old]} (later: {texts[new]})" for old, new in sorted(gone.items())]
 
 
 def _prompts(messages: Sequence[MessageLike]) -> list[str]:

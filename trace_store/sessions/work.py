@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
 from trace_store.base.frozen import replace
-from trace_store.checkpoints.work_state import WorkState
+from trace_store.checkpoints.work_state import WorkState, current_statements
 
 MOST = 40
 """Maximum items in each list; the newest are kept."""
@@ -36,23 +36,29 @@ def joined(before: WorkState, now: WorkState) -> WorkState:
     """Merge an earlier state into a newer one."""
     asked = [before.request, *before.requests, before.latest_request]
     latest = now.latest_request or now.request
+    constraints, former = current_statements(_newest((*before.constraints, *now.constraints)), str)
+    decisions, revised = current_statements(
+        _newest((*before.decisions, *now.decisions), lambda each: each.text),
+        lambda each: each.text,
+    )
     middle = [*asked[1:], *([now.request] if now.latest_request else []), *now.requests]
     return replace(
         now,
         request=before.request or now.request,
         latest_request=latest if latest != before.request else now.latest_request,
         requests=_newest(each for each in middle if each and each not in (latest, before.request)),
-        constraints=_newest((*before.constraints, *now.constraints)),
+        constraints=tuple(constraints),
         outcome=now.outcome or ("" if now.last_said else before.outcome),
         files=_newest((*before.files, *now.files), lambda each: each.path),
         tasks=_newest((*before.tasks, *now.tasks), lambda each: each.text),
-        decisions=_newest((*before.decisions, *now.decisions), lambda each: each.text),
+        decisions=tuple(decisions),
         checks=_newest((*before.checks, *now.checks), lambda each: each.program),
         links=_newest((*before.links, *now.links)),
         code_commit=now.code_commit or before.code_commit,
         open_ends=now.open_ends or (() if now.outcome else before.open_ends),
         command_count=before.command_count + now.command_count,
         error_count=before.error_count + now.error_count,
+        earlier=_newest((*before.earlier, *now.earlier, *former, *revised)),
     )
 
 
