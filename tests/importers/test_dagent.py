@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.importers.support.checks import assert_recognised
-from trace_store import Repo, ToolCall, ToolResult
+from trace_store import Image, Repo, ToolCall, ToolResult
 from trace_store.importers.formats import dagent
 from trace_store.maintenance.fsck import fsck
 
@@ -252,6 +252,40 @@ def test_the_oldest_files(repo: Repo, tmp_path: Path) -> None:
     assert said.pop("sessions/dagent/dev-T1") == ["Build it.", "Built."]
     ((_, chat),) = said.items()
     assert chat == ["See this.\n[file: media/a.png]", "A form."]
+
+
+PNG = (
+    b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x03\x08\x02\0\0\0\x12\x16\xf1M"
+    b"\0\0\0\0IEND\xaeB`\x82"
+)
+
+
+@pytest.mark.parametrize("folder", [".dagent", "."])
+def test_images_below_the_feature_are_imported(repo: Repo, tmp_path: Path, folder: str) -> None:
+    feature = tmp_path / "feature"
+    (feature / "media").mkdir(parents=True)
+    (feature / "media" / "a.png").write_bytes(PNG)
+    (feature / "media" / "b.png").write_bytes(b"no image")
+    (feature / "media" / "c.png").symlink_to(tmp_path / "secret.png")
+    (tmp_path / "secret.png").write_bytes(PNG)
+    media = [
+        "media/a.png",
+        "media/b.png",
+        "media/c.png",
+        "../secret.png",
+        "/etc/passwd",
+        "gone.png",
+    ]
+    (feature / folder).mkdir(exist_ok=True)
+    at = "2026-01-10T10:00:00.000Z"
+    entry = {"role": "user", "content": "See this.", "media": media, "timestamp": at}
+    put(feature / folder, "chat.json", {"entries": [entry]})
+    report = repo.transcripts.import_(feature / folder / "chat.json")
+    (branch,) = report.files[0].branches
+    (message,) = repo.compile(ref=branch.ref)
+    assert [each.data for each in message.parts if isinstance(each, Image)] == [PNG]
+    assert message.text == "\n".join(["See this.", *(f"[file: {each}]" for each in media)])
+    assert repo.transcripts.import_(feature / folder / "chat.json").commits == 0
 
 
 def test_recognised() -> None:

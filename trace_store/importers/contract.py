@@ -283,6 +283,15 @@ class AgentFormat(Protocol):
 
 
 @runtime_checkable
+class MediaFormat(Protocol):
+    """Interface of a format whose messages name files beside the transcript."""
+
+    def with_media(self, planned: PlannedCommit, path: str, disk: Disk) -> PlannedCommit:
+        """Return a commit of the transcript at a path, with the images that its messages name."""
+        ...
+
+
+@runtime_checkable
 class MultiTranscriptFormat(Protocol):
     """Interface of a format whose files may hold several transcripts."""
 

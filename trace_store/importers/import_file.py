@@ -32,6 +32,7 @@ from trace_store.importers.contract import (
     AgentFormat,
     FilePlanner,
     Format,
+    MediaFormat,
     Planned,
     PlannedCommit,
     PlannedThread,
@@ -390,6 +391,8 @@ class FileImport:
         """Add metadata about redaction and stray rows to a planned commit."""
         if isinstance(piece, PlannedThread):
             return piece
+        if isinstance(self._format, MediaFormat):
+            piece = self._format.with_media(piece, self._file.path, self._context.disk)
         if self._facts and not piece.number:
             piece = piece._replace(facts=self._facts)
         if self._stray:

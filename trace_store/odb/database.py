@@ -275,15 +275,20 @@ class ObjectDatabase:
                 self.check_not_purged({ObjectId(digest(data)): data})
             return self.loose.write(data)
 
-    def resolve_prefix(self, prefix: str) -> list[ObjectId]:
+    def resolve_prefix(self, prefix: str, *, refresh: bool = True) -> list[ObjectId]:
         """Return the ids that start with these hex digits, sorted, at most 16.
+
+        Args:
+            prefix: the digits.
+            refresh: whether to look for what other processes wrote meanwhile.
 
         Raises:
             InvalidInputError: not 4 to 64 lower-case hex digits.
         """
         check_prefix(prefix)
         with self._mutex:
-            self.refresh()
+            if refresh:
+                self.refresh()
             unsealed = self._journal.with_prefix(bytes.fromhex(prefix[: len(prefix) // 2 * 2]))
             matches = {ObjectId(oid) for oid in unsealed if oid.hex().startswith(prefix)}
             matches.update(self.packs.resolve_prefix(prefix))

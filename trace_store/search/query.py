@@ -458,7 +458,9 @@ class _HitBuilder:
 
     def _commit(self, number: int) -> ObjectId | None:
         """Return the id of a commit by its number in the index; None if it is missing."""
-        return next(iter(self._store.objects.resolve_prefix(digits_of(number))), None)
+        resolve, digits = self._store.objects.resolve_prefix, digits_of(number)
+        found = resolve(digits, refresh=False) or resolve(digits)
+        return next(iter(found), None)
 
     def _branch(self, commit: ObjectId, first: str) -> str | None:
         """Return a branch that contains a commit, preferably the one it was indexed through."""

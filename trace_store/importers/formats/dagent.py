@@ -2,22 +2,28 @@
 
 Three forms: the chat of a session (`chat_ID.json`), the chat of a feature (`chat.json`), and the messages of a task
 (`session.json`). What else a session has, such as its state and its summary, is in files beside its chat, which
-`sessions.dagent` reads. Uses of tools have no ids; they are numbered.
+`sessions.dagent` reads. Uses of tools have no ids; they are numbered. Images are files that a message of a feature
+names; those below the feature's folder are imported.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trace_store.base.oid import digest
-from trace_store.importers.contract import NOTHING, PlannedMessage
+from trace_store.disk.files import Disk, read_file
+from trace_store.errors import StorageError
+from trace_store.importers.contract import NOTHING, PlannedCommit, PlannedMessage
 from trace_store.importers.convert import storable_name, text_parts, time_of_text
 from trace_store.importers.json_records import compact
 from trace_store.importers.sniff import file_shape
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Turn
-from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
+from trace_store.objects.parts import Image, Part, Text, ToolCall, ToolResult
+from trace_store.providers.media_facts import image_facts
 from trace_store.transcripts.sources import Record
 
 NAME = "dagent"
@@ -27,6 +33,8 @@ CHAT = "chat_"
 INTERNAL = "internal"
 """Label of messages that dagent hides from users."""
 MAXIMUM_PARTS = 10_000
+MAXIMUM_IMAGE_BYTES = 20 << 20
+_FILE = re.compile(r"\[file: (.+)\]")
 _TO_HARNESS, _FROM_HARNESS = "task_to_harness", "harness_to_task"
 _KEYS = frozenset({"id", "role", "content", "timestamp", "metadata"})
 _ROLES = ("user", "assistant", "system")
@@ -169,4 +177,49 @@ def recognises(head: bytes) -> bool:
     return False
 
 
-FORMAT = TurnFormat(NAME, SUFFIXES, recognises, DagentReader, reads_document=lambda head: True)
+class DagentFormat(TurnFormat):
+    """The registry row, which also reads images."""
+
+    def with_media(self, planned: PlannedCommit, path: str, disk: Disk) -> PlannedCommit:
+        """Return a commit with the images that its messages name."""
+        if not any(
+            isinstance(each, Text) and _FILE.fullmatch(each.text)
+            for m in planned.messages
+            for each in m.parts
+        ):
+            return planned
+        messages = [
+            message._replace(parts=tuple(_with_images(message.parts, path, disk)))
+            for message in planned.messages
+        ]
+        return planned._replace(messages=tuple(messages))
+
+
+def _with_images(parts: Sequence[Part], path: str, disk: Disk) -> Iterator[Part]:
+    for part in parts:
+        yield part
+        named = _FILE.fullmatch(part.text) if isinstance(part, Text) else None
+        if named and (image := _image(named[1], path, disk)) is not None:
+            yield image
+
+
+def _image(name: str, chat: str, disk: Disk) -> Image | None:
+    """Return an image below the folder of a feature, whose chat is there or in a folder of it; None if it is none."""
+    name = os.path.normpath(name.replace("\\", "/"))
+    if os.path.isabs(name) or name.split(os.sep)[0] == os.pardir:
+        return None
+    chats = os.path.dirname(os.path.realpath(chat))
+    for folder in (chats, os.path.dirname(chats)):
+        path = os.path.join(folder, name)
+        if os.path.realpath(path) != path:
+            continue  # a link could lead to any file
+        try:
+            data = read_file(disk, path, limit=MAXIMUM_IMAGE_BYTES)
+        except StorageError:
+            continue
+        if data and (facts := image_facts(data)) is not None:
+            return Image(facts.media_type, data)
+    return None
+
+
+FORMAT = DagentFormat(NAME, SUFFIXES, recognises, DagentReader, reads_document=lambda head: True)
