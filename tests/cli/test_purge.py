@@ -99,6 +99,7 @@ def test_a_dry_run_says_what_would_go_and_writes_nothing(ok: Run, tmp_path: Path
     ok("status")
     before = state(tmp_path)
     record = json.loads(ok("purge", OID[:10], "--dry-run", "--json").out)
+    assert (record["tombstones"], record["rewritten"], record["files"]) == (0, 0, 0)
     assert [each["object"] for each in record["objects"]] == [OID]
     assert record["commits"][0]["refs"] == ["refs/heads/main"]
     assert record["purged"] is False

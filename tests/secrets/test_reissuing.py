@@ -24,7 +24,7 @@ from trace_store.maintenance.purge import plan_purge, rewrite_history
 from trace_store.maintenance.verify_purged import Needles
 from trace_store.objects.codec import encode_blob
 from trace_store.objects.commit import Commit, read_commit
-from trace_store.objects.parts import Image, ToolCall, ToolResult
+from trace_store.objects.parts import Image, Reasoning, Text, ToolCall, ToolResult
 from trace_store.writer import Writer
 
 PIN = "PIN 471193"
@@ -157,6 +157,20 @@ def test_an_image_becomes_a_text(tmp_path: Path) -> None:
         oid = hash_object(encode_blob(b"\x89PNG secret pixels"))
         repo.maintenance.purge_and_rewrite(plan_purge(repo.store, [oid]))
         assert [m.text for m in repo.compile()] == ["[purged]"]
+
+
+def test_a_signature_goes_and_the_rest_of_its_part_stays(tmp_path: Path) -> None:
+    with Repo.init(str(tmp_path)) as repo:
+        parts = [Reasoning("I think.", PIN), ToolCall("c", "run", {"a": 1}), Text("Done.")]
+        repo.append("assistant", parts)
+        repo.maintenance.purge_and_rewrite(plan_purge(repo.store, [OID]))
+        (message,) = repo.compile()
+        thought, call, said = message.parts
+        assert isinstance(thought, Reasoning)
+        assert (thought.text, thought.signature) == ("I think.", None)
+        assert isinstance(call, ToolCall)
+        assert (call.id, call.name, call.arguments) == ("c", "run", '{"a":1}')
+        assert said == Text("Done.")
 
 
 def test_messages_keep_their_addresses(tmp_path: Path) -> None:

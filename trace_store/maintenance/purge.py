@@ -657,8 +657,6 @@ class _HistoryRewriter:
             return self._map(part)
         if part["type"] == "tool_call" and part.get("format", "json") == "json":
             return self._map({**part, "blob": self._put(self._json)})
-        if part["type"] in ("tool_call", "reasoning") and removed == ["signature"]:
-            return self._map({key: each for key, each in part.items() if key != "signature"})
         if part["type"] in ("image", "opaque"):
             return {"blob": self._plain, "type": "text"}
         return self._map({key: each for key, each in part.items() if key != "signature"})
