@@ -272,9 +272,8 @@ def _tombstones(store: Store, purged: set[bytes]) -> list[tuple[str, bytes]]:
     files = [file for file in tombstones.valid_files() if oid_of(file[0]) in purged]
     readable = {oid_of(name) for name, _ in files}
     for oid in purged - readable:
-        data = Tombstone(
-            ObjectId(oid), time=1
-        ).encode()  # the least valid time: the true one is lost
+        # The true time is lost; this is the least valid one.
+        data = Tombstone(ObjectId(oid), time=1).encode()
         files.append((file_name(oid, data), data))
     return sorted(files)
 

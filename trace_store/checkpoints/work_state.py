@@ -57,6 +57,7 @@ MAXIMUM_REQUESTS = 60
 MAXIMUM_CONSTRAINTS = 20
 MAXIMUM_LINKS = 6
 MAXIMUM_EARLIER = 20
+MAXIMUM_COMPARED = 300
 _REQUEST_CHARACTERS = 1_000
 _RECENT_REQUESTS, _RECENT_CHARACTERS = 4, 600
 """The last requests are quoted at greater length, because they decide what to do next."""
@@ -310,11 +311,16 @@ def work_state(
 def current_statements(
     statements: Sequence[Statement], text_of: Callable[[Statement], str]
 ) -> tuple[list[Statement], list[str]]:
-    """Return the statements that no later one contradicts, and a line for each of the others."""
-    texts = [text_of(each) for each in statements]
+    """Return the statements that no later one contradicts, and a line for each of the others.
+
+    Only the newest `MAXIMUM_COMPARED` are compared, since each is compared with each.
+    """
+    old, new = statements[:-MAXIMUM_COMPARED], statements[-MAXIMUM_COMPARED:]
+    texts = [text_of(each) for each in new]
     gone = contradicted(texts)
-    kept = [each for place, each in enumerate(statements) if place not in gone]
-    return kept, [f"{texts[old]} (later: {texts[new]})" for old, new in sorted(gone.items())]
+    kept = [each for place, each in enumerate(new) if place not in gone]
+    lines = [f"{texts[before]} (later: {texts[after]})" for before, after in sorted(gone.items())]
+    return [*old, *kept], lines
 
 
 def _prompts(messages: Sequence[MessageLike]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from trace_store import errors
 from trace_store.base.frozen import replace, value
 from trace_store.base.oid import ObjectId
-from trace_store.compression.extract import Passage, SourceMessage, extract
+from trace_store.compression.extract import Passage, SourceMessage, extract, focus_words
 from trace_store.compression.selection import (
     COMPRESSION,
     UNREAD,
@@ -154,6 +154,10 @@ class CompressionResult:
     def changed(self) -> bool:
         """Whether something was written."""
         return self.result is not None
+
+    def speaks_of(self, instructions: str) -> bool:
+        """Whether the summaries have a word of some instructions; a model may follow them in other words."""
+        return not focus_words(instructions).isdisjoint(focus_words(" ".join(self.texts)))
 
     @property
     def summaries(self) -> list[tuple[Address, str]]:

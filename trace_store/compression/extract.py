@@ -80,7 +80,7 @@ class _Extraction:
         self._left = passage.budget
         self._chosen: list[tuple[int, int, str]] = []
         self._seen: set[str] = set()
-        self._focus = set(re.findall(r"\w{4,}", passage.focus.casefold()))
+        self._focus = focus_words(passage.focus)
 
     def run(self) -> str:
         self._keep()
@@ -170,8 +170,7 @@ class _Extraction:
     def _rank(self, message: SourceMessage, sentence: str, *, is_first: bool) -> tuple[int, float]:
         """Return a key that sorts the most important sentence first."""
         is_user = message.role == "user"
-        words = set(re.findall(r"\w{4,}", sentence.casefold()))
-        if self._focus & words:
+        if self._focus & focus_words(sentence):
             tier = 0
         elif wording.is_choice(sentence) or (is_user and wording.CONSTRAINT.search(sentence)):
             tier = 1
@@ -183,6 +182,11 @@ class _Extraction:
         score += 0.8 * bool(wording.PROGRESS.search(sentence))
         score += 0.3 * min(3, len(_NAMED.findall(sentence))) + 1.0 * is_first
         return tier, 0.004 * len(sentence) - score
+
+
+def focus_words(text: str) -> set[str]:
+    """Return the words of instructions, or of a sentence, that are compared: those of four letters or more."""
+    return set(re.findall(r"\w{4,}", text.casefold()))
 
 
 def quotable(text: str) -> Iterator[str]:

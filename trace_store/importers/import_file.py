@@ -149,6 +149,7 @@ class FileImport:
         self._continuation: Continuation | None = None
         self._branches: dict[str, str] = {}
         self._facts: Mapping[str, str] = {}
+        self._with_media = reader.with_media if isinstance(reader, MediaFormat) else None
         self._resumable = True
         self.is_resumed = False
 
@@ -391,8 +392,8 @@ class FileImport:
         """Add metadata about redaction and stray rows to a planned commit."""
         if isinstance(piece, PlannedThread):
             return piece
-        if isinstance(self._format, MediaFormat):
-            piece = self._format.with_media(piece, self._file.path, self._context.disk)
+        if self._with_media is not None:
+            piece = self._with_media(piece, self._file.path, self._context.disk)
         if self._facts and not piece.number:
             piece = piece._replace(facts=self._facts)
         if self._stray:

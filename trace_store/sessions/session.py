@@ -551,7 +551,7 @@ class Session:
                 break
             step(shape)
             shape = self._shape(facts)
-        whole = RequestShape(shape.context)
+        whole = RequestShape(shape.context) if shape.cuts else shape
         over = forecast.bound(whole.sizes) - facts.room
         # Cut no deeper than needed. Before the first report the bound is too low to use all of the room.
         if over > 0 and (forecast.has_report or forecast.bound(shape.sizes) > facts.room):

@@ -167,9 +167,8 @@ def uninstall_hooks(
     git = git_in(folder)
     disk, (place, _) = Disk(), _folder(git)
     changes: list[HookChange] = []
-    for each in dict.fromkeys(
-        (place, _default_folder(git))
-    ):  # `core.hooksPath` may be newer than our hooks
+    # `core.hooksPath` may have been set after our hooks were installed.
+    for each in dict.fromkeys((place, _default_folder(git))):
         hooks = [_Hook(disk, os.path.join(each, name)) for name in names]
         found = [change for hook in hooks for change in hook.uninstall(dry_run)]
         is_own = os.path.basename(os.path.dirname(each)) != ".git"
@@ -245,7 +244,7 @@ class _Hook:
             return HookChange(self.path, UNCHANGED, kept)
         if not dry_run:
             try:
-                self._give_back()
+                self._leave(self._moved)
                 self._write(script, is_foreign=is_foreign)
             except errors.StorageError as error:
                 raise errors.StorageError(
@@ -262,14 +261,14 @@ class _Hook:
             self._replace(self._moved, script)
         return HookChange(self._moved, UPDATED, kept)
 
-    def _give_back(self) -> None:
-        """Undo what another program made of our hook: leave the one from before ours in its place."""
+    def _leave(self, place: str) -> None:
+        """Put the hook from before ours where ours is, and remove what an earlier installation left; "" is nowhere."""
         for path in self._stale:
             self._disk.remove(path)
-        if self._moved and self._has_kept:
-            self._disk.rename(self._kept, self._moved)
-        elif self._moved:
-            self._disk.remove(self._moved)
+        if place and self._has_kept:
+            self._disk.rename(self._kept, place)
+        elif place:
+            self._disk.remove(place)
 
     def _write(self, script: bytes, *, is_foreign: bool) -> None:
         """Write our hook; first give an existing hook its new name, so that it is never lost."""
@@ -292,23 +291,13 @@ class _Hook:
         return HookStatus(self.path, REPLACED if self._exists and self._has_kept else MISSING)
 
     def uninstall(self, dry_run: bool) -> list[HookChange]:
-        changes = [HookChange(path, REMOVED) for path in self._stale]
-        if self._moved:
-            changes.append(HookChange(self._moved, REMOVED, self._kept if self._has_kept else ""))
-            if not dry_run:
-                self._give_back()
-            return changes
+        is_gone = self._has_kept and not self._exists
+        place = self._moved or (self.path if self._is_ours or is_gone else "")
         if not dry_run:
-            self._give_back()
-        is_restored = self._has_kept and (self._is_ours or not self._exists)
-        if not self._is_ours and not is_restored:
-            return changes
-        if not dry_run:
-            if is_restored:
-                self._disk.rename(self._kept, self.path)
-            else:
-                self._disk.remove(self.path)
-        return [HookChange(self.path, REMOVED, self._kept if is_restored else ""), *changes]
+            self._leave(place)
+        kept = self._kept if self._has_kept else ""
+        own = [HookChange(place, REMOVED, kept)] if place else []
+        return [*own, *(HookChange(path, REMOVED) for path in self._stale)]
 
 
 def _folder(git: Git) -> tuple[str, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
@@ -165,13 +164,10 @@ def compress(
         if done.result is not None:
             finish(invocation, repo)
             tell_secrets(invocation, done.result.secrets, repo.guard)
-            quoted = " ".join(done.texts).casefold()
             if (
-                done.summariser == "extractive"
-                and instructions
-                and not any(
-                    word in quoted for word in re.findall(r"\w{4,}", instructions.casefold())
-                )
+                instructions
+                and done.summariser == "extractive"
+                and not done.speaks_of(instructions)
             ):
                 invocation.note(
                     "note: without a model, sentences are quoted; none has a word of the instructions"

@@ -15,9 +15,8 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import counted, date, paint
 from trace_cli.runtime import Invocation
-from trace_store import Repo, errors, trajectories
+from trace_store import Repo, Store, errors, trajectories
 from trace_store.base.ident import known_time
-from trace_store.disk.layout import DIRECTORY_NAME
 from trace_store.trajectories.events import Event
 from trace_store.trajectories.git_hooks import HOOK_SECONDS, POST_REWRITE, REMOVED, UNCHANGED
 from trace_store.trajectories.why import LINKED, Basis, Reason
@@ -240,20 +239,21 @@ def why(invocation: Invocation, *, target: str, limit: int) -> Results:
     yield reasons, _reason_lines(invocation, reasons)
     if not (reasons or invocation.as_json):
         invocation.note(f"no trajectory leads to {safe(target)}")
-        if below := _repository_of(invocation.folder, target, repo):
+        if below := _repository_of(invocation, target, repo):
             folder, inside = safe(below), safe(os.path.relpath(target, below))
             invocation.note(f"hint: {folder} has a repository: `trace -C {folder} why {inside}`")
 
 
-def _repository_of(folder: str, target: str, repo: Repo) -> str:
-    """Return the folder of another repository that holds a file, as in a submodule; "" if there is none."""
-    above = os.path.dirname(target)
-    while above and above not in (".", "/"):
-        root = os.path.join(folder, above, DIRECTORY_NAME)
-        if os.path.isdir(root):
-            return "" if os.path.samefile(root, repo.store.layout.root) else above
-        above = os.path.dirname(above)
-    return ""
+def _repository_of(invocation: Invocation, target: str, repo: Repo) -> str:
+    """Return the folder of another repository below that holds a file, as in a submodule; "" if there is none."""
+    folder = os.path.join(invocation.folder, os.path.dirname(target))
+    try:
+        found = Store.find(folder, invocation.environment, trusting=True)
+    except errors.TraceError:
+        return ""
+    below = os.path.relpath(os.path.dirname(found), invocation.folder)
+    is_other = not os.path.samefile(found, repo.store.layout.root)
+    return below if is_other and not below.startswith(os.pardir) else ""
 
 
 def _reason_lines(invocation: Invocation, reasons: Sequence[Reason]) -> Iterator[str]:
