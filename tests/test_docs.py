@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.examples import FULL
+from tests.support.examples import LONG_FORM
 from tests.support.forked_commands import ForkedCommands, is_plain
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -314,7 +314,7 @@ def test_page_works_as_written(page: Path, reader: Path, forked: ForkedCommands)
         pytest.skip(f"all else works, but some blocks need {', '.join(missing)}")
 
 
-@pytest.mark.skipif(not FULL, reason="for the long form: TRACE_TEST_FULL=1")
+@LONG_FORM
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if any(block.needs for block in runnable(page))],

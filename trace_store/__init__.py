@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trace_store import maintenance as maintenance
     from trace_store import merge as merge
     from trace_store import providers as providers
+    from trace_store import runs as runs
     from trace_store import search as search
     from trace_store import secrets as secrets
     from trace_store import sessions as sessions

@@ -152,6 +152,7 @@ HINTS: dict[str, str] = {
     ErrorCode.DROPS_PINNED: "--drop-pinned drops them anyway",
     ErrorCode.TRAJECTORY_NOT_FOUND: "`trace trajectory list` lists them",
     ErrorCode.TRAJECTORY_ENDED: "`trace trajectory reopen {name}` makes it active again",
+    ErrorCode.RUN_NOT_FOUND: "`trace runs` lists them",
     ErrorCode.TRAJECTORY_ACTIVE: "`trace trajectory complete` or `trace trajectory abandon` ends it",
     ErrorCode.SEVERAL_TRAJECTORIES: "name one with --trajectory or TRACE_TRAJECTORY;"
     " `trace trajectory abandon --trajectory ID` ends one",

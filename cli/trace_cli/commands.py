@@ -75,6 +75,7 @@ _PORCELAIN = (
     ("bisect", "bisect:GROUP", "Find the commit or message that changed an outcome"),
     ("sessions", "sessions:GROUP", "Start, list and compact agent sessions"),
     ("agents", "agents:GROUP", "Spawn agents, and collect their conclusions"),
+    ("runs", "runs:GROUP", "List and watch what agents do, step by step"),
     ("search", "search:run", "Search the text of messages"),
     ("view", "view:view", "Read a session"),
     ("show", "show:show", "Show a commit, a message or an object"),

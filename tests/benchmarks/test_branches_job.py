@@ -18,6 +18,7 @@ from benchmarks.model import Unavailable, Work
 from benchmarks.peers.git import git
 from benchmarks.peers.parted import FEW, FOLDER
 from benchmarks.places import GitPlace, Saved, TracePlace
+from tests.support.examples import LONG_FORM
 from tests.support.installed_here import InstalledHere
 
 pytestmark = [
@@ -25,6 +26,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="the script is one of POSIX"),
 ]
 SIZE = 30
+MORE_JOBS = ("merge-then-status", "merge-conflict", "log-whole", "cherry-pick", "switch-memory")
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +50,8 @@ def trace(work: Path, here: InstalledHere) -> TracePlace:
 @pytest.mark.parametrize(
     "job",
     [
-        *("merge", "merge-then-status", "merge-conflict", "diff-edit", "log-whole"),
-        *("rebase", "cherry-pick", "switch-memory"),
+        *("merge", "diff-edit", "rebase"),
+        *(pytest.param(job, marks=LONG_FORM) for job in MORE_JOBS),
     ],
 )
 def test_both_do_the_same(job: str, work: Path, here: InstalledHere, tmp_path: Path) -> None:
@@ -63,6 +65,7 @@ def test_both_do_the_same(job: str, work: Path, here: InstalledHere, tmp_path: P
     assert not list((work / "scratch").iterdir())
 
 
+@LONG_FORM
 def test_growth_is_told_of_git_too(work: Path, here: InstalledHere, tmp_path: Path) -> None:
     output = tmp_path / "results.jsonl"
     asked = ["--rounds", "1", "--size", "300", "--work", str(work), "--job", "growth-switch"]

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import results
 from benchmarks.__main__ import main
 from benchmarks.jobs import sizes
+from tests.support.examples import LONG_FORM
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -34,6 +35,7 @@ def test_sizes(tmp_path: Path) -> None:
     assert found["JSON Lines, zstd -9 --long"]["summary"]["median"] > 0
 
 
+@LONG_FORM
 def test_packing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run(tmp_path, "pack", "--json")
     assert all(line["summary"]["n"] == 2 for line in found.values())
@@ -48,12 +50,14 @@ def test_git_grows_less_with_trace_than_with_a_growing_file(tmp_path: Path) -> N
     assert ratios["Trace, before gc"]["median"] > 1
 
 
+@LONG_FORM
 def test_importing(tmp_path: Path) -> None:
     found = run(tmp_path, "import", "--variant", "varied")
     assert {line["summary"]["n"] for line in found.values()} == {2}
     assert not list((tmp_path / "scratch").iterdir())
 
 
+@LONG_FORM
 def test_writers_beside_each_other(tmp_path: Path) -> None:
     """Closing fails when a message of any process is missing."""
     found = run(tmp_path, "writers-2")

@@ -18,6 +18,7 @@ from benchmarks.peers import PEERS, load
 from benchmarks.report import BEGIN, END, quantity, ratios, tables, write_page
 from benchmarks.results import Key, Line
 from benchmarks.samplers import Cold
+from tests.support.examples import LONG_FORM
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +218,10 @@ def test_cold_tasks_of_trace_import_nothing(work: Path, task: str) -> None:
     assert cold.told["late_imports"] == []
 
 
-@pytest.mark.parametrize(("job", "function"), [("append", "fdatasync"), ("tail", "pread")])
+@pytest.mark.parametrize(
+    ("job", "function"),
+    [pytest.param("append", "fdatasync", marks=LONG_FORM), ("tail", "pread")],
+)
 def test_a_profile_names_functions(
     work: Path, job: str, function: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -227,6 +231,7 @@ def test_a_profile_names_functions(
     assert function in printed
 
 
+@LONG_FORM
 def test_a_page_of_profiles_has_a_picture_and_a_table(work: Path, tmp_path: Path) -> None:
     page = tmp_path / "profiles.md"
     page.write_text(f"# Profiles\n\n{BEGIN}\n{END}\nend\n", encoding="utf-8")

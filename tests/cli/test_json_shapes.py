@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.command_line import Run, first
 from trace_cli.porcelain.demo import SAMPLE
+from trace_store import Repo
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "json.md"
 
@@ -134,6 +135,20 @@ def test_keys_of_trajectories(filled: Run) -> None:
     assert set(first(filled("tr", "bundle", whole["id"], "--json"))) == set(of_export)
     folder = ("-f", "folder", "-o", "f")
     assert set(first(filled("tr", "export", whole["id"], *folder, "--json"))) == set(of_export)
+
+
+def test_keys_of_runs(filled: Run, tmp_path: Path) -> None:
+    with Repo.open(tmp_path).runs.start("x", id="nightly") as run, run.step("thinking") as step:
+        step.source("x")
+        step.substep("x").complete()
+    (of_run,) = documented("runs")
+    (of_event,) = documented("runs watch")
+    assert set(first(filled("runs", "--json"))) == set(of_run)
+    whole = first(filled("runs", "show", "nightly", "--json"))
+    assert set(whole) == {*of_run, "steps"}
+    events = [json.loads(line) for line in filled("runs", "watch", "nightly", "--json").lines]
+    assert [list(each) for each in events] == [of_event] * len(events)
+    assert events[1]["value"] == whole["steps"][0]
 
 
 def test_keys_of_imported_trajectories(filled: Run) -> None:

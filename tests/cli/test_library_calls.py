@@ -41,7 +41,17 @@ RUNS: dict[str, list[str]] = {
     "redo": ["undo", "redo"],
     **{
         name: [name]
-        for name in ("reflog", "trash", "dedupe", "suggest", "blame", "sessions", "agents", "seal")
+        for name in (
+            "reflog",
+            "trash",
+            "dedupe",
+            "suggest",
+            "blame",
+            "sessions",
+            "agents",
+            "runs",
+            "seal",
+        )
     },
     "whohas": ["whohas a"],
     "search": ["search a"],
@@ -83,6 +93,7 @@ OWNERS = {
     "sessions.sessions.Sessions": "export sessions=list view=read repair",
     "sessions.transcripts.Transcripts": "import=import_",
     "agents.agents.Agents": "agents=list",
+    "runs.runs.Runs": "runs=list",
     "bundles.bundles.Bundles": "bundle=create",
     "maintenance.maintenance.Maintenance": "secrets=scan_secrets fsck purge doctor seal adopt pack gc"
     " prune du",

@@ -88,6 +88,10 @@ def test_agents(growth: Growth) -> None:
     growth.check(lambda place: place.trace("agents"), right=lines(lambda _: 0))
 
 
+def test_runs(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("runs"), right=lines(lambda _: 0))
+
+
 def test_search(growth: Growth) -> None:
     growth.check(
         lambda place: place.trace("search", "turn"), before=looked, right=lines(lambda _: 12)

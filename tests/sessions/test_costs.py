@@ -35,7 +35,7 @@ def cost(disk: RecordingDisk, verb: object) -> dict[str, int]:
 def test_a_compaction_records_what_is_new_in_it(tmp_path: Path) -> None:
     """Its summary is written from all originals, but the commit does not list them again."""
     sizes = []
-    for turns in (60, 240):
+    for turns in (60, 180):
         _, repo, session = long_session(tmp_path / str(turns), turns)
         newest = session.history()[0].commit
         sizes.append(len(repo.store.objects.read(newest)))
@@ -46,7 +46,7 @@ def test_a_compaction_records_what_is_new_in_it(tmp_path: Path) -> None:
 
 def test_each_verb_costs_the_same_in_a_longer_session(tmp_path: Path) -> None:
     found = []
-    for turns in (60, 360):
+    for turns in (60, 240):
         disk, repo, session = long_session(tmp_path / str(turns), turns)
         verbs = {
             "add": lambda s=session: s.add(

@@ -173,6 +173,7 @@ ON_A_BRANCH: dict[str, Callable[[Repo, Line], Any]] = {
     "search": lambda repo, line: repo.search("then", session=name_of(line)),
     "sessions": lambda repo, _: repo.sessions.list(),
     "agents": lambda repo, _: repo.agents.list(),
+    "runs": lambda repo, _: repo.runs.list(),
     "bisect": lambda repo, line: repo.branches.bisect(lambda it: len(it) < 3, name_of(line)),
     "branch": lambda repo, line: repo.branches.containing(line.resolve("HEAD")),
     "tag": lambda repo, line: repo.tags.create(f"{name_of(line)}-1", line.resolve("HEAD")),

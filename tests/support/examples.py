@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 FULL = "TRACE_TEST_FULL" in os.environ
 """Whether the long form of all tests was asked for."""
+LONG_FORM = pytest.mark.skipif(not FULL, reason="for the long form: TRACE_TEST_FULL=1")
+"""The mark of a test that only the long form runs."""
 
 
 def examples(number: int, *, daily: int = 0) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from trace_store import errors, history
 from trace_store.agents import links
 from trace_store.base.frozen import value
-from trace_store.base.oid import ObjectId, digest
+from trace_store.base.oid import ObjectId
 from trace_store.contracts import agent_facts
 from trace_store.contracts.ref_names import BRANCHES
-from trace_store.disk.files import CREATE, WRITE
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.sessions import facts as names
 from trace_store.sessions.session import Session
+from trace_store.store.process_lock import AGENT_LOCK, ProcessLock
 from trace_store.store.store import Store
 
 RUNNING, WAITING, FINISHED, INTERRUPTED = "running", "waiting", "finished", "interrupted"
@@ -67,7 +67,7 @@ class AgentSession(Session):
         owns_store: True if it has its own repository, which `release` closes.
     """
 
-    _lock: int | None = None
+    _lock: ProcessLock | None = None
     owns_store = False
 
     @property
@@ -94,20 +94,18 @@ class AgentSession(Session):
         store = self._writer.store
         if self._lock is not None or not store.local:
             return
-        fd = _opened_lock(store, self.ref)
-        if fd is not None and not store.disk.lock(fd, blocking=False):
-            store.disk.close(fd)
+        lock = ProcessLock(store, AGENT_LOCK, self.ref)
+        if not lock.take():
             raise errors.LockedError(f"the agent {self.name} runs in another process", ref=self.ref)
-        self._lock = fd
+        self._lock = lock
 
     def release(self) -> None:
         """Stop marking it as running in this process."""
-        fd, self._lock = self._lock, None
-        store = self._writer.store
-        if fd is not None:
-            store.disk.close(fd)
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
         if self.owns_store:
-            links.close(store)
+            links.close(self._writer.store)
 
     def close(self, reason: str = "") -> None:
         """End the agent; nothing can be added until it is reopened."""
@@ -117,15 +115,7 @@ class AgentSession(Session):
 
 def is_held(store: Store, ref: str) -> bool:
     """Return True if a process has an agent open."""
-    if not store.local or not store.disk.exists(_lock_path(store, ref)):
-        return False
-    fd = _opened_lock(store, ref)
-    if fd is None:
-        return False
-    try:
-        return not store.disk.lock(fd, blocking=False)
-    finally:
-        store.disk.close(fd)
+    return store.local and ProcessLock(store, AGENT_LOCK, ref).is_held
 
 
 def open_calls(session: Session) -> list[ToolCall]:
@@ -143,14 +133,3 @@ def open_calls(session: Session) -> list[ToolCall]:
 def name_of_agent(ref: str) -> str:
     """Return the name of an agent, given its branch."""
     return ref.removeprefix(f"{BRANCHES}sessions/agent/").removeprefix(BRANCHES)
-
-
-def _opened_lock(store: Store, ref: str) -> int | None:
-    path, disk = _lock_path(store, ref), store.disk
-    disk.make_directory(store.layout.locks_dir)
-    found = (disk.open(path, mode) for mode in (WRITE, CREATE, WRITE))
-    return next((fd for fd in found if fd is not None), None)
-
-
-def _lock_path(store: Store, ref: str) -> str:
-    return store.layout.lock_file(f"agent-{digest(ref.encode()).hex()[:32]}")

@@ -119,6 +119,10 @@ class ErrorCode:
     SESSION_CLOSED = "session-closed"
     REQUEST_TOO_LARGE = "request-too-large"
     HOOK_TRACKED = "hook-tracked"
+    RUN_ENDED = "run-ended"
+    STEP_ENDED = "step-ended"
+    RUN_ELSEWHERE = "run-elsewhere"
+    RUN_NOT_FOUND = "run-not-found"
 
 
 class TraceError(Exception):

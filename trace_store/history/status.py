@@ -9,6 +9,7 @@ from trace_store.base.oid import ObjectId
 from trace_store.contracts.ref_names import BRANCHES, FORKS, RECOVERED, staged_ref
 from trace_store.objects.commit import read_commit
 from trace_store.refs.head import NAME
+from trace_store.store.process_lock import RUN_LOCK
 from trace_store.store.revision import branches_by_time, upstreams
 
 TYPE_CHECKING = False
@@ -55,11 +56,12 @@ class Status:
         is_staged_here: whether the staged commits continue HEAD, so that they can be committed.
         is_fork: whether the branch is a fork; `repo.forks.of(ref)` returns the fork.
         is_bisecting: whether a bisection is in progress.
+        is_running: whether a run began here and has not ended; `repo.runs.running()` returns those at work.
     """
 
     JSON = (
         "branch is_detached commit=oid share upstream=tracking.upstream ahead=tracking.ahead "
-        "behind=tracking.behind -time -summary -is_staged_here -is_fork"
+        "behind=tracking.behind -time -summary -is_staged_here -is_fork -is_running"
     )
 
     ref: str | None
@@ -89,6 +91,7 @@ class Status:
     is_staged_here: bool
     is_fork: bool
     is_bisecting: bool
+    is_running: bool
 
     @property
     def is_detached(self) -> bool:
@@ -158,6 +161,7 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         is_staged_here=is_staged_here,
         is_fork=bool(head.ref and store.refs.read(FORKS + head.ref.removeprefix(BRANCHES))),
         is_bisecting=store.disk.exists(store.layout.bisect_file),
+        is_running=store.local and stores.process_lock.has_locks(store, RUN_LOCK),
     )
 
 

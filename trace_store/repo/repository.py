@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from trace_store.maintenance.maintenance import Maintenance
     from trace_store.maintenance.seal import SealReport
     from trace_store.merge.stopped import Stopped
+    from trace_store.runs.runs import Runs
     from trace_store.search.query import Hit
     from trace_store.sessions.sessions import Sessions
     from trace_store.sessions.transcripts import Transcripts
@@ -51,8 +52,8 @@ class Repo(Line):
 
     Methods inherited from `Line` work on HEAD's branch; `line(name)` returns another branch with the same methods.
 
-    Properties with more methods: `branches`, `tags`, `forks`, `checkpoints`, `compression`, `trajectories`, `trash`,
-    `sessions`, `transcripts`, `bundles` and `maintenance`.
+    Properties with more methods: `branches`, `tags`, `forks`, `checkpoints`, `compression`, `trajectories`, `runs`,
+    `trash`, `sessions`, `transcripts`, `bundles` and `maintenance`.
 
     Attributes:
         store: the store on disk or in memory, for functions that take one.
@@ -281,6 +282,11 @@ class Repo(Line):
     def trajectories(self) -> Trajectories:
         """Trajectories: what agents did and decided during a task."""
         return trace_store.trajectories.trajectories.Trajectories(self.writer)
+
+    @property
+    def runs(self) -> Runs:
+        """Live runs: what agents do, step by step, while they do it."""
+        return trace_store.runs.runs.Runs(self.writer)
 
     @property
     def compression(self) -> Compression:

@@ -82,9 +82,10 @@ class SessionInfo:
         rewinds: number of abandoned lines after a rewind.
         facts: the facts of a session started by Trace; None for imported ones.
         damage: why it could not be read, with only its names known; else "".
+        activity: what a run that works for it does now, such as `reviewer: thinking, step 4`; else "".
     """
 
-    JSON = "agent? title? prompt? folder? damage? type=facts.type? feature=facts.feature?"
+    JSON = "agent? title? prompt? folder? damage? activity? type=facts.type? feature=facts.feature?"
     JSON += " task=facts.task? state=facts.state? limit=facts.limit closed=facts.closed? -facts"
 
     ref: str
@@ -105,6 +106,7 @@ class SessionInfo:
     rewinds: int = 0
     facts: SessionFacts | None = None
     damage: str = ""
+    activity: str = ""
 
     @property
     def name(self) -> str:

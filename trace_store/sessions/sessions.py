@@ -42,6 +42,7 @@ from trace_store.history.branches import Branches
 from trace_store.history.trash_refs import DeletedRef
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Tag
+from trace_store.runs.reading import running
 from trace_store.sessions.facts import (
     DEFAULT_LIMIT,
     DEFAULT_REPLY,
@@ -224,6 +225,7 @@ class Sessions:
                 own.append(ref)
         known = load_cache(store)
         contexts = ContextCompiler(store)
+        activities = {each.state.session: each.activity for each in reversed(running(store))}
         found: List[SessionInfo] = []
         fresh: dict[str, List[Any]] = {}
         for count, ref in enumerate(own, 1):
@@ -241,7 +243,8 @@ class Sessions:
             facts = SessionFacts.of(recorded) if recorded else None
             title = read_title(store, agent or "branch", session) or title
             info = (agent, session, title, *rest, below[ref, AGENTS], below[ref, REWINDS], facts)
-            found.append(SessionInfo(ref, tips[ref], *info))
+            own_info = SessionInfo(ref, tips[ref], *info)
+            found.append(replace(own_info, activity=activities.get(ref, "")))
             if progress is not None:
                 progress(count, len(own))
         if fresh != known:

@@ -49,24 +49,32 @@ class Follower:
             StopIteration: there are no more events.
             StorageError: the disk failed.
         """
-        if self._pending:
-            return self._pending.popleft()
+        event = self.wait(self._timeout)
+        if event is None:
+            self.close()
+            raise StopIteration
+        return event
+
+    def wait(self, timeout: float | None) -> JournalEvent | None:
+        """Return the next event, or None if there is none for so many seconds, or the iteration has ended.
+
+        Raises:
+            StorageError: the disk failed.
+        """
         pause = SHORTEST_PAUSE
-        end = None if self._timeout is None else time.monotonic() + self._timeout
-        while True:
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._pending:
             with self._mutex:
                 if self._source is None or not self._is_open():
-                    break
+                    return None
                 self._pending.extend(self._source.read())
-            if self._pending:
-                return self._pending.popleft()
-            left = pause if end is None else min(pause, end - time.monotonic())
-            if left <= 0:
-                break
-            time.sleep(left)
-            pause = min(pause * _GROWTH, LONGEST_PAUSE)
-        self.close()
-        raise StopIteration
+            if not self._pending:
+                left = pause if end is None else min(pause, end - time.monotonic())
+                if left <= 0:
+                    return None
+                time.sleep(left)
+                pause = min(pause * _GROWTH, LONGEST_PAUSE)
+        return self._pending.popleft()
 
     def close(self) -> None:
         """End the iteration, even for a waiting thread; closing twice is harmless."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
+import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, NOTHING, finish, opened
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from trace_cli.runtime import Invocation, Results
+    from trace_store.runs.reading import RunInfo
     from trace_store.sessions.listing import SessionInfo
 
 HELP = """A SESSION is a title, a session id or its first characters, or the name of the session's branch.
 """
 NAME_COLUMNS = 24
 ENDED = "ended"
+SHOWN_RUNS = 5
 _KEYS: dict[str, Callable[[SessionInfo], int]] = {
     ENDED: lambda each: each.ended,
     "began": lambda each: each.began,
@@ -133,7 +136,7 @@ def _lines(invocation: Invocation, chosen: Sequence[SessionInfo]) -> Iterator[st
             _date(each),
             _messages(each) + (f" +{each.agents}" if each.agents else ""),
             _gauge(invocation, each),
-            one_line(f"unreadable: {each.damage}" if each.damage else each.name, 200),
+            one_line(_title(each), 200),
         )
         for each in chosen
     ]
@@ -146,10 +149,11 @@ def show(invocation: Invocation, *, name: str) -> Results:
     """Show the details of a session; `trace view` shows its messages."""
     with opened(invocation) as repo, _progress(invocation) as tell:
         found = repo.sessions.get(name, progress=tell)
-    yield found, _details(found)
+        runs = repo.runs.list(session=found.ref, limit=SHOWN_RUNS)
+    yield lambda: trace_store.record(found, runs=runs), _details(found, runs)
 
 
-def _details(found: SessionInfo) -> Iterator[str]:
+def _details(found: SessionInfo, runs: Sequence[RunInfo]) -> Iterator[str]:
     for key, text in (
         ("title", found.title),
         ("prompt", found.prompt),
@@ -164,9 +168,23 @@ def _details(found: SessionInfo) -> Iterator[str]:
         *_recorded(found),
         ("subagents", str(found.agents or "")),
         ("rewinds", str(found.rewinds or "")),
+        *(("run", _run(each)) for each in runs),
     ):
         if text:
             yield f"{key + ':':<11}{one_line(text, 300)}"
+
+
+def _run(found: RunInfo) -> str:
+    """Return a run on one line, as a card."""
+    steps = counted(found.state.step_count, "step")
+    return f"{found.id}, {found.status}, {steps}: {found.state.name}"
+
+
+def _title(found: SessionInfo) -> str:
+    """Return the name of a session, after what is being done for it now."""
+    if found.damage:
+        return f"unreadable: {found.damage}"
+    return f"[{found.activity}] {found.name}" if found.activity else found.name
 
 
 def _name(found: SessionInfo) -> str:

@@ -34,6 +34,7 @@ def status(invocation: Invocation, *, model: str) -> Results:
                 fork_of=fork and (fork.parent or None),
                 fork_point=fork and fork.point,
                 waiting=waiting(stop),
+                runs=repo.runs.running() if found.is_running else [],
             ),
             _lines(invocation, repo, found, fork, stop),
         )
@@ -48,6 +49,10 @@ def _lines(
         yield f"fork{of} at {paint(invocation, fork.point.short(), 'yellow')}"
     if found.ref and found.ref.startswith(SESSIONS):
         yield from _session_lines(invocation, repo, found.ref)
+    if found.is_running:
+        for run in repo.runs.running():
+            name = one_line(run.state.name, 60)
+            yield f"running: {one_line(run.activity, 100)} ({name}); `trace runs watch {run.id}`"
     if found.staged is not None:
         yield f"staged: {_staged_line(found)}"
     if found.is_bisecting:

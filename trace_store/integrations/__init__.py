@@ -1,0 +1,1 @@
+"""Adapters for frameworks of others, each behind an extra of the package's name."""

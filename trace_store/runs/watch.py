@@ -1,0 +1,166 @@
+"""Watching a run: everything that it did and does, each thing once and in order, from any process.
+
+The watcher subscribes first and reads the run then, so nothing falls between. Whoever joins in the middle of a step
+gets its text so far with the next whole frame. A reader that lags sees each step, but may miss progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trace_store.base.frozen import value
+from trace_store.base.oid import ObjectId
+from trace_store.journal.tail import JournalEvent
+from trace_store.runs.progress import EVENT, NOTE
+from trace_store.runs.reading import commits_between, find_id, info_of, state_in, steps_in
+from trace_store.runs.recording import run_ref, state_at
+from trace_store.runs.steps import INTERRUPTED, RUNNING, RunState, StepRecord, StepSource, Substep
+from trace_store.store.store import Store
+
+STARTED, ENDED, PROGRESS, SOURCE, SUBSTEP, STATE = (
+    "started",
+    "ended",
+    "progress",
+    "source",
+    "substep",
+    "state",
+)
+"""Kinds of events: a step began or ended; more text, a source or a part of a step; the state of the run changed."""
+POLL_SECONDS = 1.0
+"""How often a watcher looks whether the process of the run is still at work."""
+
+
+@value
+class RunEvent:
+    """Something that happened in a run.
+
+    Attributes:
+        kind: `started`, `ended`, `progress`, `source`, `substep` or `state`.
+        step: the number of the step; 0 for the run itself.
+        value: the step, for `started` and `ended`.
+        text: the new text, for `progress`.
+        at: the number of characters before that text; for one that replaces all text so far, those left out.
+        is_whole: whether the text replaces all text so far.
+        number: the number of the source or substep in its step, from 1; a substep comes again when it ends.
+        source: the source, for `source`.
+        substep: the part of the step, for `substep`.
+        status: of the run, for `state`; may be `interrupted`.
+    """
+
+    JSON = "status?"
+
+    kind: str
+    step: int = 0
+    value: StepRecord | None = None
+    text: str = ""
+    at: int = 0
+    is_whole: bool = False
+    number: int = 0
+    source: StepSource | None = None
+    substep: Substep | None = None
+    status: str = ""
+
+
+class _Watch:
+    """What one watcher knows of a run."""
+
+    def __init__(self, store: Store, id: str) -> None:
+        self.store = store
+        self.id = id
+        self.ref = run_ref(id)
+        self.tips: tuple[ObjectId, ...] = ()
+        self.running: set[int] = set()
+        self.lengths: dict[int, int] = {}
+        self.status = ""
+
+    def catch_up(self) -> Iterator[RunEvent]:
+        """Yield what the commits since the last call did."""
+        tips = self.store.refs.tips(self.ref)
+        state: RunState | None = None
+        for oid, commit in commits_between(self.store, tips, self.tips):
+            state = state_in(commit)
+            for step in steps_in(self.store, oid, commit):
+                yield self._step(step)
+        self.tips = tips
+        if state is not None and not state.is_running:
+            yield from self._state(state.status)
+
+    def _step(self, step: StepRecord) -> RunEvent:
+        if step.is_running:
+            self.running.add(step.number)
+            return RunEvent(STARTED, step.number, step)
+        self.running.discard(step.number)
+        self.lengths.pop(step.number, None)
+        return RunEvent(ENDED, step.number, step)
+
+    def take(self, event: JournalEvent) -> Iterator[RunEvent]:
+        """Yield what a frame says about a running step."""
+        data = event.data
+        step = data.get("step", 0)
+        if data.get("run") != self.id or step not in self.running:
+            return
+        if event.kind == NOTE:
+            yield _noted(step, data)
+            return
+        text, at, whole = data.get("text", ""), data.get("at", 0), bool(data.get("whole"))
+        known = self.lengths.get(step)
+        if whole and known is not None and at <= known <= at + len(text):
+            text, at, whole = text[known - at :], known, False  # what is new in it
+        elif not whole and known != at:
+            return  # the middle of a text: a whole frame follows
+        self.lengths[step] = at + len(text)
+        if text:
+            yield RunEvent(PROGRESS, step, text=text, at=at, is_whole=whole)
+
+    def look(self) -> Iterator[RunEvent]:
+        """Yield the state of the run if it changed."""
+        tips = self.store.refs.tips(self.ref)
+        if tips:
+            yield from self._state(info_of(self.store, state_at(self.store, tips)).status)
+
+    def _state(self, status: str) -> Iterator[RunEvent]:
+        if status != self.status:
+            self.status = status
+            yield RunEvent(STATE, status=status)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended."""
+        return self.status not in ("", RUNNING, INTERRUPTED)
+
+
+def _noted(step: int, data: Mapping[str, Any]) -> RunEvent:
+    """Return the event of a source or a substep."""
+    number = data.get("number", 0)
+    if SOURCE in data:
+        return RunEvent(SOURCE, step, number=number, source=StepSource(**data[SOURCE]))
+    return RunEvent(SUBSTEP, step, number=number, substep=Substep(**data[SUBSTEP]))
+
+
+def watch(store: Store, name: str, *, timeout: float | None = None) -> Iterator[RunEvent]:
+    """Yield what a run did and does, until it ends; an interrupted one may go on.
+
+    Args:
+        store: the repository.
+        name: the id of the run, or the beginning of it.
+        timeout: end after this many seconds in which nothing happened; None waits for ever.
+
+    Raises:
+        As `reading.find_id`.
+    """
+    watched = _Watch(store, find_id(store, name))
+    pause = POLL_SECONDS if timeout is None else min(timeout, POLL_SECONDS)
+    quiet = 0.0
+    with store.follow() as events:
+        yield from watched.catch_up()
+        yield from watched.look()
+        while not watched.is_over and (timeout is None or quiet < timeout):
+            event = events.wait(pause)
+            quiet = 0.0 if event is not None else quiet + pause
+            if event is None:
+                yield from watched.look()
+            elif event.ref == watched.ref:
+                yield from watched.catch_up()
+            elif event.kind in (EVENT, NOTE):
+                yield from watched.take(event)
