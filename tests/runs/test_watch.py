@@ -91,7 +91,10 @@ def test_a_watcher_sees_each_thing_once_and_in_order(repo: Repo, tmp_path: Path)
             step.progress("one two three ")
             watching.until("progress")
             step.source("docs", "https://example.org", "web")
-            step.substep("part").complete("done")
+            part = step.substep("part")
+            watching.until("substep")
+            part.complete("done")
+            watching.until("substep", 2)
     seen = [each for each in watching.done() if each.kind != "progress"]
     assert [(each.kind, each.step, each.status) for each in seen] == [
         ("started", 1, ""),

@@ -113,10 +113,10 @@ class _Stream:
         self.screen = Screen(guard)
         self.queue: list[str] = []
         self.queued = 0
+        self.notes: list[tuple[int, dict[str, StepSource | Substep]]] = []
         self.tail = ""
         self.at = 0
         self.whole_at = 0.0
-        self.is_ended = False
 
     def put(self, text: str) -> None:
         """Queue a text; drop the oldest if there is too much."""
@@ -126,6 +126,12 @@ class _Stream:
             kept = "".join(self.queue)[-QUEUE_CHARACTERS // 2 :]
             self.queue = [f" {CUT} {kept}"]
             self.queued = len(self.queue[0])
+
+    def take(self) -> tuple[str, list[tuple[int, dict[str, StepSource | Substep]]]]:
+        """Return what is queued, and empty the queue."""
+        text, notes = "".join(self.queue), self.notes
+        self.queue, self.queued, self.notes = [], 0, []
+        return text, notes
 
 
 class ProgressSender:
@@ -152,16 +158,14 @@ class ProgressSender:
     def put(self, step: int, text: str) -> None:
         """Queue a text of a step; never waits for the disk."""
         with self._lock:
-            stream = self._streams.get(step)
-            if stream is None:
-                stream = self._streams[step] = _Stream(self._guard)
-            stream.put(text)
+            self._stream(step).put(text)
         self._wake.set()
 
     def note(self, step: int, number: int, **what: StepSource | Substep) -> None:
-        """Emit a source or a substep of a step; a failure is ignored, since the end of the step stores it."""
-        shown = {name: self._screened(each) for name, each in what.items()}
-        self._emit(NOTE, {"run": self._run, "step": step, "number": number, **shown})
+        """Queue a source or a substep of a step, which the end of the step stores; never waits for the disk."""
+        with self._lock:
+            self._stream(step).notes.append((number, what))
+        self._wake.set()
 
     def _screened(self, given: StepSource | Substep) -> dict[str, object]:
         """Return the fields of a source or a substep without secrets, each text cut to what a frame can hold."""
@@ -172,6 +176,12 @@ class ProgressSender:
                 each = _end_of(Screen(self._guard).add(each, last=True))
             found[name] = each
         return found
+
+    def _stream(self, step: int) -> _Stream:
+        stream = self._streams.get(step)
+        if stream is None:
+            stream = self._streams[step] = _Stream(self._guard)
+        return stream
 
     def end(self, step: int) -> None:
         """Forget a step that has ended; its content is stored."""
@@ -206,15 +216,14 @@ class ProgressSender:
 
     def _send_all(self) -> None:
         with self._lock:
-            streams = [(step, stream) for step, stream in self._streams.items() if stream.queue]
-            texts = []
-            for step, stream in streams:
-                texts.append((step, stream, "".join(stream.queue)))
-                stream.queue, stream.queued = [], 0
-        for step, stream, text in texts:
-            shown = stream.screen.add(text)
+            taken = [(step, stream, *stream.take()) for step, stream in self._streams.items()]
+        for step, stream, text, notes in taken:
+            shown = stream.screen.add(text) if text else ""
             if shown:
                 self._send(step, stream, shown)
+            for number, what in notes:
+                fields = {name: self._screened(each) for name, each in what.items()}
+                self._emit(NOTE, {"run": self._run, "step": step, "number": number, **fields})
 
     def _send(self, step: int, stream: _Stream, shown: str) -> None:
         """Emit new text, or the whole text if it is time."""
