@@ -9,7 +9,7 @@ from trace_store.base.oid import ObjectId
 from trace_store.contracts.ref_names import BRANCHES, FORKS, RECOVERED, staged_ref
 from trace_store.objects.commit import read_commit
 from trace_store.refs.head import NAME
-from trace_store.store.process_lock import RUN_LOCK
+from trace_store.store.process_lock import RUN_LOCK, names_at_work
 from trace_store.store.revision import branches_by_time, upstreams
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ class Status:
         is_staged_here: whether the staged commits continue HEAD, so that they can be committed.
         is_fork: whether the branch is a fork; `repo.forks.of(ref)` returns the fork.
         is_bisecting: whether a bisection is in progress.
-        is_running: whether a run began here and has not ended; `repo.runs.running()` returns those at work.
+        is_running: whether a process does a run here; `repo.runs.running()` returns them.
     """
 
     JSON = (
@@ -161,7 +161,7 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         is_staged_here=is_staged_here,
         is_fork=bool(head.ref and store.refs.read(FORKS + head.ref.removeprefix(BRANCHES))),
         is_bisecting=store.disk.exists(store.layout.bisect_file),
-        is_running=store.local and stores.process_lock.has_locks(store, RUN_LOCK),
+        is_running=store.local and bool(names_at_work(store, RUN_LOCK)),
     )
 
 

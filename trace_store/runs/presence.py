@@ -7,11 +7,9 @@ there is no file, such as in a clone, nothing is known but the last commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from trace_store import errors
 from trace_store.base.frozen import value
-from trace_store.store.process_lock import RUN_LOCK, ProcessLock
+from trace_store.store.process_lock import RUN_LOCK, SILENT_SECONDS, ProcessLock
 from trace_store.store.store import Store
 
 TYPE_CHECKING = False
@@ -20,9 +18,6 @@ if TYPE_CHECKING:
 
 
 HEARTBEAT_SECONDS = 15.0
-SILENT_SECONDS = 60.0
-"""A run without a heartbeat for so long is interrupted."""
-_DIGITS = 20
 
 
 @value
@@ -68,7 +63,7 @@ class Heart:
     def beat(self) -> None:
         """Write a heartbeat; raises StorageError if the disk failed."""
         if self._lock is not None:
-            self._lock.write_note(f"{self._store.clock.now():0{_DIGITS}} {self._id}\n")
+            self._lock.beat()
 
     def stop(self) -> None:
         """Release the lock and remove its file, since the run has ended."""
@@ -81,16 +76,5 @@ def presence_of(store: Store, id: str) -> Presence:
     if not store.local:
         return Presence(is_here=True, is_alive=True, beat=store.clock.now())
     lock = ProcessLock(store, RUN_LOCK, id)
-    beat, _, _ = lock.note.partition(" ")
-    if not beat.isdigit():
-        return Presence()
-    return Presence(is_here=True, is_alive=lock.is_held, beat=int(beat))
-
-
-def runs_here(store: Store) -> Iterator[str]:
-    """Yield the ids of the runs that began in this working copy and have not ended properly."""
-    if store.local:
-        for note in ProcessLock.notes(store, RUN_LOCK):
-            _, _, id = note.strip().partition(" ")
-            if id:
-                yield id
+    beat = lock.last_beat
+    return Presence(is_here=True, is_alive=lock.is_held, beat=beat) if beat else Presence()

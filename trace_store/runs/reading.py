@@ -17,9 +17,10 @@ from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, read_address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_parts
-from trace_store.runs.presence import Presence, presence_of, runs_here
+from trace_store.runs.presence import Presence, presence_of
 from trace_store.runs.recording import PREFIX, run_ref, state_at
 from trace_store.runs.steps import INTERRUPTED, META, RunState, StepRecord
+from trace_store.store.process_lock import RUN_LOCK, names_at_work
 from trace_store.store.store import Store
 
 TYPE_CHECKING = False
@@ -111,7 +112,7 @@ def list_runs(store: Store) -> list[RunInfo]:
 def running(store: Store) -> list[RunInfo]:
     """Return the runs that run in this working copy, the most recently updated first; ended ones cost nothing."""
     found = []
-    for id in runs_here(store):
+    for id in names_at_work(store, RUN_LOCK) if store.local else ():
         tips = store.refs.tips(run_ref(id))
         if tips and (info := info_of(store, state_at(store, tips))).is_running:
             found.append(info)

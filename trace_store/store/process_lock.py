@@ -1,7 +1,7 @@
 """Locks that a process holds while it works on something, so that others see whether it still does.
 
-Rule: the system releases the lock when the process ends, however it ends. The file may hold a short note, such as the
-time of a heartbeat; whoever takes the lock writes it anew.
+Rule: the system releases the lock when the process ends, however it ends. The file may hold a heartbeat: the time, and
+the name of what is locked.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
 AGENT_LOCK, RUN_LOCK = "agent", "run"
 """Kinds of locks: on an agent's branch, and on a live run."""
+SILENT_SECONDS = 60.0
+"""A process without a heartbeat for so long is taken for gone."""
 _DIGITS = 32
-_MAXIMUM_NOTE = 4096
+_TIME_DIGITS = 20
+_MAXIMUM_BYTES = 4096
 
 
 class ProcessLock:
     """The lock of one thing, such as an agent's branch, in one repository."""
 
-    __slots__ = ("_fd", "_path", "_store")
+    __slots__ = ("_fd", "_name", "_path", "_store")
 
     def __init__(self, store: Store, kind: str, name: str) -> None:
         """Name a lock; the store is on disk.
@@ -35,6 +38,7 @@ class ProcessLock:
             name: any text that identifies it.
         """
         self._store = store
+        self._name = name
         self._path = store.layout.lock_file(f"{kind}-{digest(name.encode()).hex()[:_DIGITS]}")
         self._fd: int | None = None
 
@@ -52,14 +56,15 @@ class ProcessLock:
             self._fd = fd
         return True
 
-    def write_note(self, note: str) -> None:
-        """Write the note, of the same length each time; the lock is taken.
+    def beat(self) -> None:
+        """Write a heartbeat; the lock is taken.
 
         Raises:
             StorageError: the disk failed.
         """
         if self._fd is not None:
-            self._store.disk.write(self._fd, note.encode(), 0)
+            text = f"{self._store.clock.now():0{_TIME_DIGITS}} {self._name}\n"
+            self._store.disk.write(self._fd, text.encode(), 0)
 
     @property
     def is_held(self) -> bool:
@@ -75,19 +80,12 @@ class ProcessLock:
             self._close(fd)
 
     @property
-    def note(self) -> str:
-        """The note of who took the lock last, or ""; raises as `take`."""
-        return _read_note(self._store, self._path)
-
-    @staticmethod
-    def notes(store: Store, kind: str) -> list[str]:
-        """Return the notes of all locks of a kind that have a file; raises as `take`."""
-        folder = store.layout.locks_dir
-        names = [name for name in store.disk.names(folder) if name.startswith(f"{kind}-")]
-        return [_read_note(store, os.path.join(folder, name)) for name in names]
+    def last_beat(self) -> int:
+        """The last heartbeat, in milliseconds since the epoch; 0 if there is none; raises as `take`."""
+        return _read_beat(self._store, self._path)[0]
 
     def release(self) -> None:
-        """Release the lock; the note stays."""
+        """Release the lock; the file stays."""
         fd, self._fd = self._fd, None
         self._close(fd)
 
@@ -111,12 +109,20 @@ class ProcessLock:
             self._store.disk.close(fd)
 
 
-def has_locks(store: Store, kind: str) -> bool:
-    """Return True if a lock of a kind has a file, held or not; raises StorageError if the disk failed."""
-    names = store.disk.names(store.layout.locks_dir)
-    return any(name.startswith(f"{kind}-") for name in names)
+def names_at_work(store: Store, kind: str) -> list[str]:
+    """Return the names of what is locked by processes with a recent heartbeat, sorted.
+
+    Raises:
+        StorageError: the disk failed.
+    """
+    folder, after = store.layout.locks_dir, store.clock.now() - 1000 * SILENT_SECONDS
+    files = [name for name in store.disk.names(folder) if name.startswith(f"{kind}-")]
+    found = [_read_beat(store, os.path.join(folder, name)) for name in files]
+    return sorted(name for time, name in found if time > after)
 
 
-def _read_note(store: Store, path: str) -> str:
-    data = read_file(store.disk, path, limit=_MAXIMUM_NOTE) or b""
-    return data.decode("utf-8", "replace")
+def _read_beat(store: Store, path: str) -> tuple[int, str]:
+    """Return the time and the name in a file; (0, "") if there is no heartbeat."""
+    data = read_file(store.disk, path, limit=_MAXIMUM_BYTES) or b""
+    time, _, name = data.decode("utf-8", "replace").partition(" ")
+    return (int(time), name.strip()) if time.isdigit() and len(time) == _TIME_DIGITS else (0, "")
