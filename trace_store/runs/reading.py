@@ -19,7 +19,7 @@ from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_parts
 from trace_store.runs.presence import Presence, presence_of
 from trace_store.runs.recording import PREFIX, run_ref, state_at
-from trace_store.runs.steps import INTERRUPTED, META, RunState, StepRecord
+from trace_store.runs.steps import INTERRUPTED, RunState, StepRecord
 from trace_store.store.process_lock import RUN_LOCK, names_at_work
 from trace_store.store.store import Store
 
@@ -148,35 +148,39 @@ def read_run(store: Store, name: str) -> RunRecord:
     id = find_id(store, name)
     tips = store.refs.tips(run_ref(id))
     steps: dict[Address, StepRecord] = {}
-    for oid, commit in commits_between(store, tips):
-        for step in steps_in(store, oid, commit):
-            assert step.address is not None
-            steps[step.address] = step
+    for step in steps_between(store, tips):
+        assert step.address is not None
+        steps[step.address] = step
     in_order = sorted(steps.values(), key=lambda step: (step.number, step.started))
     return RunRecord(info_of(store, state_at(store, tips)), tuple(in_order), tips)
 
 
-def commits_between(
+def steps_between(
     store: Store, tips: Sequence[ObjectId], before: Sequence[ObjectId] = ()
-) -> Iterator[tuple[ObjectId, Commit]]:
-    """Yield the commits of a run by time, but each after its parents, without those that `before` has."""
+) -> Iterator[StepRecord]:
+    """Yield the steps that began or ended in the commits of a run that `before` has not.
+
+    They come by time, but each commit after its parents.
+    """
     known = set(before)
-    commits: dict[ObjectId, Commit] = {}
+    read: dict[ObjectId, tuple[tuple[ObjectId, ...], int, tuple[StepRecord, ...]]] = {}
 
     def parents(oid: ObjectId) -> Sequence[ObjectId]:
-        if oid not in commits:
-            commits[oid] = read_commit(oid, store.objects.read)
-        return [parent for parent in commits[oid].parents if parent not in known]
+        if oid not in read:  # whole commits of a long run would fill the memory
+            commit = read_commit(oid, store.objects.read)
+            above = tuple(parent for parent in commit.parents if parent not in known)
+            read[oid] = above, commit.time, tuple(_steps_in(store, oid, commit))
+        return read[oid][0]
 
     new = [tip for tip in tips if tip not in known]
     for _ in graph.ancestors(new, parents):
         pass
-    newest_first = graph.topological(new, parents, time_of=lambda oid: commits[oid].time)
+    newest_first = graph.topological(new, parents, time_of=lambda oid: read[oid][1])
     for oid in reversed(list(newest_first)):
-        yield oid, commits[oid]
+        yield from read[oid][2]
 
 
-def steps_in(store: Store, oid: ObjectId, commit: Commit) -> Iterator[StepRecord]:
+def _steps_in(store: Store, oid: ObjectId, commit: Commit) -> Iterator[StepRecord]:
     """Yield the steps that a commit of a run began or ended."""
     for address, stored in ops.added_messages(commit, oid):
         yield StepRecord.read(load_parts(stored["parts"], store.objects.read), address)
@@ -186,8 +190,3 @@ def steps_in(store: Store, oid: ObjectId, commit: Commit) -> Iterator[StepRecord
             yield StepRecord.read(
                 load_parts(operation.fields["parts"], store.objects.read), address
             )
-
-
-def state_in(commit: Commit) -> RunState:
-    """Return the state after a commit of a run."""
-    return RunState.read(commit.meta.get(META))

@@ -13,9 +13,9 @@ from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
 from trace_store.journal.tail import JournalEvent
 from trace_store.runs.progress import EVENT, NOTE
-from trace_store.runs.reading import commits_between, find_id, info_of, state_in, steps_in
+from trace_store.runs.reading import find_id, info_of, steps_between
 from trace_store.runs.recording import run_ref, state_at
-from trace_store.runs.steps import INTERRUPTED, RUNNING, RunState, StepRecord, StepSource, Substep
+from trace_store.runs.steps import INTERRUPTED, RUNNING, StepRecord, StepSource, Substep
 from trace_store.store.store import Store
 
 STARTED, ENDED, PROGRESS, SOURCE, SUBSTEP, STATE = (
@@ -77,13 +77,10 @@ class _Watch:
     def catch_up(self) -> Iterator[RunEvent]:
         """Yield what the commits since the last call did."""
         tips = self.store.refs.tips(self.ref)
-        state: RunState | None = None
-        for oid, commit in commits_between(self.store, tips, self.tips):
-            state = state_in(commit)
-            for step in steps_in(self.store, oid, commit):
-                yield self._step(step)
+        for step in steps_between(self.store, tips, self.tips):
+            yield self._step(step)
         self.tips = tips
-        if state is not None and not state.is_running:
+        if tips and not (state := state_at(self.store, tips)).is_running:
             yield from self._state(state.status)
 
     def _step(self, step: StepRecord) -> RunEvent:
