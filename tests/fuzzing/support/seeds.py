@@ -22,8 +22,10 @@ from tests.importers import (
     test_continue_dev,
     test_copilot,
     test_crush,
+    test_cursor,
     test_dagent,
     test_entire,
+    test_goose,
     test_pi,
     test_qwen_code,
     test_saved_chats,
@@ -288,4 +290,9 @@ def _other_programs() -> Iterator[tuple[str, list[bytes]]]:
     yield "import-dagent", [json.dumps(test_dagent.CHAT).encode()]
     said = {"id": "m1", "role": "user", "parts": json.dumps([test_crush.text("x")])}
     yield "import-crush", [json.dumps({"crush": {"id": "s1"}, "messages": [said]}).encode()]
+    talk = [test_goose.row(1, "user", [test_goose.text("x")])]
+    yield "import-goose", [json.dumps({"goose": {"id": "s1"}, "messages": talk}).encode()]
+    composer = json.dumps({"conversation": test_cursor.TALK})
+    held_in = {"cursor": {"key": "composerData:s1", "value": composer}, "bubbles": []}
+    yield "import-cursor", [json.dumps(held_in).encode()]
     yield "import-aider", [(test_aider.STARTED + test_aider.by_user("hi")).encode()]

@@ -29,7 +29,8 @@ FORMATS = (
         "cline-ui",
         "codex",
     ),
-    *("codex-exec", "continue", "copilot", "crush", "dagent", "droid", "entire", "gemini"),
+    *("codex-exec", "continue", "copilot", "crush", "cursor", "dagent", "droid", "entire"),
+    *("gemini", "goose"),
     "mini-swe-agent",
     *("opencode", "pi", "pydantic-ai", "qwen-code", "swe-agent"),
 )

@@ -2,22 +2,17 @@
 
 A message is a row whose `parts` are JSON. A summary replaces all messages before it. A session with a parent is a
 subagent's.
-
-Invariant: detection uses only the head of a file, and databases are opened only by `database`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from trace_store.base.environment import Environment
-from trace_store.base.lazy_import import submodules
 from trace_store.disk.files import Disk
-from trace_store.errors import TraceError
 from trace_store.importers.contract import PlannedMessage
 from trace_store.importers.convert import (
     image_from_url,
@@ -28,23 +23,21 @@ from trace_store.importers.convert import (
     time_of,
     unreadable_message,
 )
-from trace_store.importers.input_files import INNER, Inner
+from trace_store.importers.session_database import (
+    Rows,
+    SessionDatabase,
+    is_database,
+    json_value,
+)
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Compaction, DocumentReader, Event, Turn
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.transcripts.sources import Record
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.importers.formats.crush.database import CrushSession
-
 NAME = "crush"
 SUFFIXES = (".db",)
-MAGIC = b"SQLite format 3\0"
 MAXIMUM_PARTS = 10_000
-_module = submodules("trace_store.importers.formats.crush")  # SQLite is slow to import
 _EXPORT = re.compile(rb'\{\s*"crush"\s*:\s*\{')
-_SCHEMA = (b"prompt_tokens", b"parts TEXT", b"parent_session_id")
 _ROLES = ("assistant", "system", "tool", "user")
 
 
@@ -105,12 +98,7 @@ def _message(data: Mapping[str, Any]) -> PlannedMessage | None:
 
 def _forms(text: Any) -> list[Any] | None:
     """Return the parts of a row, or None if they are damaged."""
-    if not isinstance(text, str):
-        return text if isinstance(text, list) else None
-    try:
-        forms = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    forms = json_value(text)
     return forms if isinstance(forms, list) else None
 
 
@@ -168,45 +156,39 @@ def _file(media: Any, data: Any) -> Part | None:
 
 def recognises(head: bytes) -> bool:
     """Return True if a file starts like a database of Crush, or a session of one."""
-    if head.startswith(MAGIC):
-        return all(mark in head for mark in _SCHEMA)
-    return _EXPORT.match(head.lstrip()) is not None
-
-
-def is_database(head: bytes) -> bool:
-    """Return True if a file is an SQLite database."""
-    return head.startswith(MAGIC)
-
-
-def inside(path: str, disk: Disk) -> list[Inner]:
-    """Return the sessions in a database.
-
-    Raises:
-        UnreadableInputError: it is not a database of Crush, is damaged, or cannot be read.
-    """
-    return [_inner(path, session) for session in _sessions(path, disk)]
+    return DATABASE.recognises(head) or _EXPORT.match(head.lstrip()) is not None
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
     """Return the sessions of a project; a database that cannot be read itself."""
-    path = os.path.join(project_dir, ".crush", "crush.db")
-    if not os.path.isfile(path):
-        return []
-    try:
-        return [_inner(path, session).path for session in _sessions(path, disk)]
-    except TraceError:
-        return [path]  # the import reports why it cannot be read
+    return DATABASE.found(os.path.join(project_dir, ".crush", "crush.db"), disk)
 
 
-def _sessions(path: str, disk: Disk) -> list[CrushSession]:
-    sessions: list[CrushSession] = _module("database").crush_sessions(path, disk)
-    return sessions
+def _sessions(rows: Rows) -> Iterator[tuple[str, str]]:
+    query = "SELECT id FROM sessions ORDER BY parent_session_id IS NOT NULL, created_at, rowid"
+    return ((row["id"], "") for row in rows(query))
 
 
-def _inner(path: str, session: CrushSession) -> Inner:
-    return Inner(f"{path}{INNER}{session.id}", session.id, session.export)
+def _document(rows: Rows, id_: str) -> dict[str, Any]:
+    session = next(rows("SELECT * FROM sessions WHERE id = ?", id_), {"id": id_})
+    query = "SELECT * FROM messages WHERE session_id = ? ORDER BY created_at, rowid"
+    return {"crush": session, "messages": list(rows(query, id_))}
 
 
+DATABASE = SessionDatabase(
+    "Crush",
+    ("sessions", "messages"),
+    (b"prompt_tokens", b"parts TEXT", b"parent_session_id"),
+    _sessions,
+    _document,
+)
 FORMAT = TurnFormat(
-    NAME, SUFFIXES, recognises, CrushReader, lambda head: True, finds, is_database, inside
+    NAME,
+    SUFFIXES,
+    recognises,
+    CrushReader,
+    lambda head: True,
+    finds,
+    is_database,
+    DATABASE.inside,
 )
