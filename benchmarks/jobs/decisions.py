@@ -73,12 +73,13 @@ class Recording:
         )
 
 
-def _trace(work: Path) -> Program:
+def trace_program(work: Path) -> Program:
+    """Return an installed Trace."""
     here = installation(work)
     return [here.trace, "trajectory"], here.environment
 
 
-def _trail(work: Path) -> Program:
+def trail_program(work: Path) -> Program:
     """Return trail, installed by npm into the work folder.
 
     Raises:
@@ -104,10 +105,10 @@ def _trail(work: Path) -> Program:
 
 def _contestants(processes: int) -> tuple[Contestant, ...]:
     def trace(ground: Ground, peer: str) -> Sampler:
-        return Recording(ground, peer, _trace(ground.work), processes)
+        return Recording(ground, peer, trace_program(ground.work), processes)
 
     def trail(ground: Ground, peer: str) -> Sampler:
-        return Recording(ground, peer, _trail(ground.work), processes)
+        return Recording(ground, peer, trail_program(ground.work), processes)
 
     return (
         Contestant(TRACE, "trace-decisions", trace),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from trace_store import Repo
 FIRST_MILLISECOND = 1_700_000_000_000
 STARTED = "2023-11-14T22:13:20.000Z"
 ID = "traj_benchmark000"
+TRAIL_FOLDER = Path(".agentworkforce", "trajectories")
 REASON = "It was measured, and the other one needs a service that somebody has to run."
 
 
@@ -51,23 +52,7 @@ class TrailDecisions:
 
     def build(self, folder: Path, turns: Iterable[Turn]) -> None:
         """Write a document with a decision for each message."""
-        events = [_decision(number) for number, _ in enumerate(turns)]
-        chapter = {"id": "chap_1", "title": "Work", "agentName": "default", "startedAt": STARTED}
-        document = {
-            "id": ID,
-            "version": 1,
-            "task": {"title": "Benchmark"},
-            "status": "active",
-            "startedAt": STARTED,
-            "agents": [{"name": "default", "role": "lead", "joinedAt": STARTED}],
-            "chapters": [{**chapter, "events": events}],
-            "commits": [],
-            "filesChanged": [],
-            "tags": [],
-        }
-        path = _document(folder)
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(document, indent=2), "utf-8")
+        write_document(_document(folder), ID, [number for number, _ in enumerate(turns)])
 
     def count(self, folder: Path) -> int:
         """Return how many decisions can be read; 0 if the document is damaged."""
@@ -78,8 +63,36 @@ class TrailDecisions:
         return sum(len(chapter["events"]) for chapter in document["chapters"])
 
 
+def write_document(path: Path, id_: str, decisions: Sequence[int], **more: Any) -> None:
+    """Write a trajectory of trail.
+
+    Args:
+        path: path of the document.
+        id_: id of the trajectory.
+        decisions: numbers of its decisions.
+        more: fields that differ from those of an active one.
+    """
+    chapter = {"id": "chap_1", "title": "Work", "agentName": "default", "startedAt": STARTED}
+    events = [_decision(number) for number in decisions]
+    document = {
+        "id": id_,
+        "version": 1,
+        "task": {"title": "Benchmark"},
+        "status": "active",
+        "startedAt": STARTED,
+        "agents": [{"name": "default", "role": "lead", "joinedAt": STARTED}],
+        "chapters": [{**chapter, "events": events}],
+        "commits": [],
+        "filesChanged": [],
+        "tags": [],
+        **more,
+    }
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(document, indent=2), "utf-8")
+
+
 def _document(folder: Path) -> Path:
-    return folder / ".agentworkforce" / "trajectories" / "active" / ID / "trajectory.json"
+    return folder / TRAIL_FOLDER / "active" / ID / "trajectory.json"
 
 
 def _decision(number: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 from tests.support.valid_requests import assert_valid_requests
 from trace_store import Message, Repo, Text, ToolCall, ToolResult
 from trace_store.checkpoints.soft import soft_data, soft_source
+from trace_store.checkpoints.work_state import WorkState
 from trace_store.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -261,6 +262,10 @@ def test_todos_of_all_lists_have_their_latest_state() -> None:
         ("ask Ada", "dropped"),
         ("fix", "in_progress"),
     ]
+    text = WorkState.from_map(found).as_text()
+    assert "[ ] fix" in text
+    assert "[ ] ask Ada" not in text
+    assert "Left the list unfinished:\n- ask Ada" in text
 
 
 def test_announcements_are_no_decisions() -> None:
@@ -438,6 +443,43 @@ def test_it_names_what_runs_and_where_and_the_last_links() -> None:
     assert found["running"] == ["b1: PORT=3001 pnpm dev"]
     assert found["links"] == ["https://example.org/pull/12"]
     assert found["open_ends"] == ["No result yet: attach --force (in /w/other)"]
+
+
+def test_it_says_what_was_called_after_the_last_sentence() -> None:
+    checks = [call("1", "Bash", command="pytest -q"), result("1", "3 passed in 1s")]
+    found = played(
+        Message("user", "Fix it."),
+        *checks,
+        Message("assistant", "Now I change the fold."),
+        call("2", "Edit", file_path="/w/fold.py", old_string="a", new_string="b"),
+        result("2", "done"),
+        call("3", "Bash", command="pytest -q tests/fold"),
+        result("3", "E   KeyError: 'a'\n1 failed in 1s", is_error=True),
+        call("4", "Bash", command="pytest -q"),
+        result("4", "4 passed in 1s"),
+        call("5", "Bash", command="git push"),
+    )
+    assert found["calls_since"] == [
+        "wrote fold.py",
+        "ran pytest -q tests/fold (failed: E KeyError: 'a')",
+        "ran pytest -q (4 passed in 1s)",
+    ]
+    assert played(*checks, Message("assistant", "Done."))["calls_since"] == []
+
+
+def test_a_request_that_a_command_printed_is_a_link() -> None:
+    made = "Creating pull request for fold\n\nhttps://example.org/a/b/pull/12\n"
+    others = "https://example.org/a/b/pull/1\nhttps://example.org/a/b/issues/2"
+    found = played(
+        Message("user", "Open it."),
+        call("1", "Bash", command="gh pr list"),
+        result("1", others),
+        call("2", "Bash", command="gh pr create --fill"),
+        result("2", made),
+        call("3", "Read", file_path="/w/notes.md"),
+        result("3", "https://example.org/a/b/pull/3"),
+    )
+    assert found["links"] == ["https://example.org/a/b/pull/12"]
 
 
 def test_questions_quotations_and_diagnoses_are_neither_constraints_nor_decisions() -> None:

@@ -193,6 +193,47 @@ def test_a_heading_goes_with_what_is_below_it() -> None:
             assert not line.endswith("{") or '"commands"' in following
 
 
+@pytest.mark.parametrize("form", ["## Part {}", "   7\u2192# Part {}", "**Part {}:**"])
+def test_a_heading_of_which_nothing_is_left_goes(form: str) -> None:
+    sections = [
+        "\n".join(
+            (form.format(part), "", *(f"fact {part}.{n} is long enough" for n in range(9)), "")
+        )
+        for part in range(12)
+    ]
+    is_below = re.compile(r"\bPart (\d+)\b")
+    for tokens in range(20, 200, 9):
+        kept = shortened("\n".join(sections), tokens, "abc.0").splitlines()
+        parts = [found[1] for line in kept if (found := is_below.search(line))]
+        facts = [line.split()[1].split(".")[0] for line in kept if line.startswith("fact")]
+        assert set(parts) <= set(facts)
+        assert not tokens > 60 or parts
+
+
+@pytest.mark.parametrize(
+    "begin", ["diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1,9 +1,9 @@"]
+)
+def test_of_a_diff_the_changed_lines_stay_before_the_lines_around_them(begin: str) -> None:
+    hunks = [
+        "\n".join(
+            (
+                f"@@ -{n},9 +{n},9 @@ def part_{n}():",
+                *(f"     unchanged_{n}_{k} = {k}" for k in range(20)),
+                f"-    old_{n} = 1",
+                f"+    new_{n} = 2",
+                *(f"     after_{n}_{k} = {k}" for k in range(20)),
+            )
+        )
+        for n in range(6)
+    ]
+    cut = shortened("\n".join((begin, *hunks)), 100, "abc.0")
+    assert "+++ b/x.py" in cut
+    for n in range(6):
+        assert f"-    old_{n} = 1" in cut
+        assert f"+    new_{n} = 2" in cut
+    assert "unchanged" not in shortened("\n".join((begin, *hunks)), 60, "abc.0")
+
+
 def test_brackets_rules_and_numbers_are_not_kept() -> None:
     text = "\n".join(
         ["   1\u2192---"] + [f"  {n}\u2192  }}" for n in range(300)] + ["  301\u2192return fold"]

@@ -248,3 +248,40 @@ def test_a_picture_is_no_duplicate_of_a_text(repo: Repo) -> None:
         answer = ToolResult(f"call_{number}", [Text(text), *picture])
         repo.commit([Message("tool", [answer])])
     assert not repo.compression.dedupe().changed
+
+
+def results_in_one_message(repo: Repo) -> list[str]:
+    """Append two reads, the same reads in one message, and more turns; return the lines of the second file."""
+    chance = random.Random(1)
+    first, second = text_of(chance, 60), text_of(chance, 300)
+    play(
+        repo,
+        ("Read", {"file_path": "/w/a.py"}, numbered(first)),
+        ("Read", {"file_path": "/w/b.py"}, numbered(second)),
+    )
+    calls = [call(8, "Read", file_path="/w/a.py"), call(9, "Read", file_path="/w/b.py")]
+    repo.commit([Message("assistant", calls)])
+    repo.commit([Message("tool", [result(8, numbered(first)), result(9, numbered(second))])])
+    for number in range(3):
+        repo.append("user", f"Go on with part {number}.")
+        repo.append("assistant", "It is done.")
+    return second
+
+
+def test_a_reference_says_which_of_several_results_it_means(repo: Repo) -> None:
+    results_in_one_message(repo)
+    repo.compression.dedupe()
+    assert "(result 1 of 2, a.py)]" in shown(repo)
+    assert "(result 2 of 2, b.py)]" in shown(repo)
+    assert "is cut" not in shown(repo)
+
+
+def test_a_reference_says_that_what_it_names_is_cut(repo: Repo) -> None:
+    results_in_one_message(repo)
+    whole = repo.compile().token_count
+    done = repo.compression.trim(whole // 4, keep_last=0)
+    holder = next(m for m in repo.compile().messages if m.role == "tool" and len(m.parts) == 2)
+    address = holder.address.short(8)
+    said = f"{address} (result 2 of 2, b.py), which is cut: trace expand {address}]"
+    assert said in shown(repo)
+    assert done.after == repo.compile().token_count

@@ -362,6 +362,15 @@ def test_an_answer_that_is_cut_says_by_how_much() -> None:
         assert cut.text == f"{first}\n{said}"
 
 
+def test_an_answer_that_is_cut_keeps_more_than_its_heading() -> None:
+    with Repo.memory() as repo:
+        for number in range(4):
+            repo.append("user", f"Question {number}?")
+            repo.append("assistant", "## Cause\n\nThe import is wrong.\n\n" + "More. " * 300)
+        repo.compression.trim(1, partial=True)
+        assert repo.compile().messages[1].text.startswith("## Cause\n\nThe import is wrong.\n[")
+
+
 def test_a_note_counts_what_it_replaces() -> None:
     with Repo.memory() as repo:
         for number in range(4):

@@ -11,11 +11,15 @@ from collections import Counter
 
 from trace_store.base.frozen import value
 from trace_store.context.activity import (
+    AGENT,
     DROPPED,
+    READ,
     REJECTED,
     RUN,
+    SEARCH,
     WRITE,
     ToDo,
+    action_of,
     activity_of,
     counts_checks,
     output_lines,
@@ -63,6 +67,7 @@ _RECENT_REQUESTS, _RECENT_CHARACTERS = 4, 600
 """The last requests are quoted at greater length, because they decide what to do next."""
 _OUTCOME_CHARACTERS = 800
 _TASK_CHARACTERS = 200
+_VERBS = {READ: "read", WRITE: "wrote", RUN: "ran", SEARCH: "searched", AGENT: "sent an agent"}
 _REPEATED = 3
 """A prompt that comes up so often is written by a program."""
 _WRAPPED = re.compile(r"(?<=[\w,;])\n(?=[a-z(])")
@@ -72,6 +77,9 @@ _FILES = re.compile(r"[\w/-]\.(?!\d)\w{1,5}\b")
 _COMMITTED = re.compile(r"^\[[^\]\n]* ([0-9a-f]{7,40})\] ", re.MULTILINE)
 """What `git commit` prints."""
 _LINK = re.compile(r"https?://[^\s)\]>\"'`|]+")
+_REQUEST_LINK = re.compile(
+    r"https?://[^\s)\]>\"'`|]{1,200}?/(?:issues|merge_requests|pull|pull-requests)/\d+\b"
+)
 _FLAGS = re.compile(r" run\b| -\S+")
 """Parts of a command that do not change which checks it runs."""
 _STOPS = re.compile(r"kill|stop", re.IGNORECASE)
@@ -146,13 +154,15 @@ class WorkState:
         earlier: constraints and decisions that a later one contradicts, each with that one; not among the others.
         checks: the last run of each check.
         running: background commands that were not stopped.
-        links: the last URLs in answers.
+        links: the last URLs in answers, and pull requests and issues that commands printed alone.
         code_commit: the code's newest git commit that the work made or is at, or "".
         open_ends: unfinished work, one sentence each.
         command_count: number of commands that were run.
         error_count: number of calls that failed.
         message_count: number of messages.
         token_count: their tokens.
+        calls_since: what the calls after the last answer did, the latest last.
+        tasks_replaced: whether a to-do list replaced the tasks of earlier messages.
     """
 
     request: str
@@ -175,6 +185,8 @@ class WorkState:
     message_count: int
     token_count: int
     earlier: tuple[str, ...] = ()
+    calls_since: tuple[str, ...] = ()
+    tasks_replaced: bool = False
 
     @property
     def done(self) -> tuple[str, ...]:
@@ -238,6 +250,8 @@ class WorkState:
             message_count=data["message_count"],
             token_count=data["token_count"],
             earlier=tuple(data.get("earlier", ())),
+            calls_since=tuple(data.get("calls_since", ())),
+            tasks_replaced=data.get("tasks_replaced", False),
         )
 
     def as_text(self) -> str:
@@ -249,10 +263,14 @@ class WorkState:
             lines += [f"Latest request: {self.latest_request}"] * bool(self.latest_request)
             lines += [f"Outcome: {self.outcome}"] * bool(self.outcome)
             lines += [f"Last said: {self.last_said}"] * bool(self.last_said)
+        lines += _section("Since then", self.calls_since)
         lines += [f"Code commit: {self.code_commit}"] * bool(self.code_commit)
         lines += _section("Further requests", self.requests)
         lines += _section("Constraints", self.constraints)
-        lines += _section("Tasks", [_task_line(each) for each in self.tasks])
+        left = [each for each in self.tasks if each.status == DROPPED]
+        listed = [_task_line(each) for each in self.tasks if each.status != DROPPED]
+        lines += _section("Tasks", listed)
+        lines += _section("Left the list unfinished", [each.text for each in left])
         lines += _section("Decisions", [_with_reason(each) for each in self.decisions])
         lines += _section("Contradicted since", self.earlier)
         lines += _section("Checks", [_check_line(each) for each in self.checks])
@@ -305,6 +323,8 @@ def work_state(
         message_count=len(messages),
         token_count=token_count,
         earlier=tuple((*former, *revised)[-MAXIMUM_EARLIER:]),
+        calls_since=() if is_last else tuple(_calls_since_answer(messages)),
+        tasks_replaced=activity.replaces_todos,
     )
 
 
@@ -374,6 +394,21 @@ def _last_answer(messages: Sequence[MessageLike]) -> tuple[str, bool]:
     return "", True
 
 
+def _calls_since_answer(messages: Sequence[MessageLike]) -> Iterator[str]:
+    """Yield what the calls after the last answer did, if they have a result."""
+    answers = (at for at, m in enumerate(messages) if m.role == "assistant" and m.text.strip())
+    done = [step for step in activity_of(messages[max(answers) :]).steps if step.outcome]
+    if more := len(done[:-MAXIMUM_OPEN]):
+        yield f"{more} earlier call{'s' * (more > 1)}"
+    for step in done[-MAXIMUM_OPEN:]:
+        assert step.outcome is not None
+        told = [line for line in output_lines(step.said) if counts_checks(line)][-1:]
+        said = step.outcome.error or (told[0] if told and step.action.kind == RUN else "")
+        how = f"failed: {said}" if step.outcome.failed else said
+        what = f"{_VERBS.get(step.action.kind, 'called')} {excerpt(step.action.subject, 100)}"
+        yield excerpt(f"{what} ({how})" if how else what, SENTENCE_CHARACTERS)
+
+
 def _checks(activity: Activity) -> Iterator[Check]:
     """Yield the last run of each test program, oldest first."""
     last: dict[str, tuple[ToolStep, int]] = {}
@@ -403,13 +438,22 @@ def _running(messages: Sequence[MessageLike], activity: Activity) -> Iterator[st
 
 
 def _links(messages: Sequence[MessageLike]) -> list[str]:
-    """Return the last URLs in answers, latest last."""
+    """Return the last URLs in answers, and of the requests that commands printed alone, latest last."""
     found: dict[str, None] = {}
+    commands: set[str] = set()
     for message in messages:
-        if message.role == "assistant":
-            for each in _LINK.findall(message.text):
-                found.pop(each.rstrip(".,;:*"), None)
-                found[each.rstrip(".,;:*")] = None
+        seen = _LINK.findall(message.text) if message.role == "assistant" else []
+        for part in message.parts:
+            if isinstance(part, ToolCall) and action_of(part).kind == RUN:
+                commands.add(part.id)
+            elif isinstance(part, ToolResult) and part.call_id in commands:
+                printed = set(_REQUEST_LINK.findall(part.text))
+                seen += (
+                    printed if len(printed) == 1 else ()
+                )  # several are a list of others' requests
+        for each in seen:
+            found.pop(each.rstrip(".,;:*"), None)
+            found[each.rstrip(".,;:*")] = None
     return list(found)[-MAXIMUM_LINKS:]
 
 
@@ -471,8 +515,7 @@ def _last_commit(activity: Activity) -> str:
 
 
 def _task_line(todo: ToDo) -> str:
-    left_out = " (not on the last list)" if todo.status == DROPPED else ""
-    return f"[{'x' if todo.is_done else ' '}] {todo.text}{left_out}"
+    return f"[{'x' if todo.is_done else ' '}] {todo.text}"
 
 
 def _check_line(check: Check) -> str:

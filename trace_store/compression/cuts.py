@@ -64,8 +64,16 @@ _NOTE = re.compile(
 )
 _NUMBERED = re.compile(r"^\s*\d+(?:→|\t|:|\|)\s?")
 _TAG = re.compile(r"\s*</?[\w-]+>\s*")
-_OPENS = re.compile(r"[{(\[:]\s*$|^\s*#+ ")
-"""A heading, or a line that opens what follows."""
+_OPENS = re.compile(r"[{(\[:]\s*$")
+"""A line that opens the next one."""
+_HEADING = re.compile(
+    r"(?P<file>diff --git |\+\+\+ |\*\*\* (?:Add|Delete|Update) File: )|(?P<hunk>@@)"
+    r"|\s*(?:(?P<marks>#{1,6}) |(?P<bold>(?:\d+\. |[-*] )?\*\*[^*\n]+\*\*:?\s*$))"
+)
+"""A heading, also of a file or a hunk in a diff."""
+_IN_DIFF = re.compile(r"^(?:diff --git |@@|\*\*\* Begin Patch)", re.MULTILINE)
+_CHANGED = re.compile(r"(?:[+-](?!--|\+\+ )|\+\+\+ |\*\*\* (?:Add|Delete|Update) File: )")
+"""A changed line of a diff, and the heading of its file."""
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|\d+", re.IGNORECASE)
 
 
@@ -121,16 +129,54 @@ def _chosen(lines: Sequence[str], room: int, *, failures: bool) -> set[int]:
     chosen = _telling(lines, int(room * _TELLING_SHARE), failures=failures)
     rest = room - sum(len(lines[at]) + 1 for at in chosen)
     worth = [at for at, line in enumerate(lines) if _says_something(line)]
-    for places, share in ((worth, rest * 3 // 5), (worth[::-1], rest * 2 // 5)):
+    if any(map(_IN_DIFF.match, lines)):
+        changed = [at for at in worth if _CHANGED.match(lines[at]) or lines[at] == GAP]
+        chosen |= _ends(lines, changed, rest, chosen)
+        rest = room - sum(len(lines[at]) + 1 for at in chosen)
+    chosen |= _ends(lines, worth, rest, chosen)
+    # A heading whose section is cut would seem to belong to the next kept lines.
+    for at in sorted(chosen, reverse=True):
+        if not _leads_on(lines, at, chosen):
+            chosen.discard(at)
+    return chosen
+
+
+def _ends(lines: Sequence[str], worth: Sequence[int], room: int, known: set[int]) -> set[int]:
+    """Return the first and the last lines of some that fit in a number of characters, besides known ones."""
+    chosen: set[int] = set()
+    for places, share in ((worth, room * 3 // 5), (worth[::-1], room * 2 // 5)):
         for at in places:
-            if at not in chosen:
+            if at not in known and at not in chosen:
                 share -= len(lines[at]) + 1
                 if share < 0 or lines[at] == GAP:
                     break
                 chosen.add(at)
-    # A heading whose section is cut would seem to belong to the next kept lines.
-    chosen -= {at for at in chosen if at + 1 not in chosen and _OPENS.search(lines[at])}
     return chosen
+
+
+def _leads_on(lines: Sequence[str], at: int, chosen: set[int]) -> bool:
+    """Return False for a heading of which no line below is kept, or a line that opens a cut one."""
+    level = _level(lines[at])
+    if not level and not _OPENS.search(lines[at]):
+        return True
+    for below in range(at + 1, len(lines)):
+        if level and 0 < _level(lines[below]) <= level:
+            return False
+        if below in chosen:
+            return True
+        if not level and _says_something(lines[below]):
+            return False
+    return False
+
+
+def _level(line: str) -> int:
+    """Return the level of a heading, from 1; 0 for another line."""
+    found = _HEADING.match(_NUMBERED.sub("", line, count=1))
+    if found is None:
+        return 0
+    if found["marks"]:
+        return len(found["marks"])
+    return 1 if found["file"] else 2 if found["hunk"] else 7
 
 
 def _says_something(line: str) -> bool:
@@ -254,7 +300,10 @@ def first_paragraph(part: Part, address: str) -> Part:
     """Return a text cut to its first paragraph and to what it decides."""
     if not isinstance(part, Text) or len(part.text) <= _PROSE_CHARACTERS:
         return part
-    first = part.text.strip().split("\n\n", 1)[0][:_PROSE_CHARACTERS].rstrip()
+    paragraphs = part.text.strip().split("\n\n", 2)
+    # A heading says nothing without what is below it.
+    is_heading = bool(_level(paragraphs[0])) and "\n" not in paragraphs[0]
+    first = "\n\n".join(paragraphs[: 1 + is_heading])[:_PROSE_CHARACTERS].rstrip()
     kept = [each for each in sentences(part.text) if is_choice(each) and each not in first]
     removed = len(part.text) - len(first) - sum(map(len, kept))
     note = f"[{removed:,} characters removed: trace expand {address}]"

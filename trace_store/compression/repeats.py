@@ -59,8 +59,8 @@ class Repeat:
     said: str
     gone: tuple[str, ...]
 
-    def note(self, working: WorkingContext) -> str:
-        """Return the text in the place of the output."""
+    def note(self, working: WorkingContext, *, is_cut: bool = False) -> str:
+        """Return the text in the place of the output; `is_cut` tells that the later text was cut, too."""
         lost = ""
         if self.gone:
             count = (
@@ -70,7 +70,10 @@ class Repeat:
             )
             own = working.short_address(self.output.at)
             lost = f"; {count} nowhere else: trace expand {own}"
-        return f"[{self.said} {working.short_address(self.holder.at)}{lost}]"
+        holder = working.short_address(self.holder.at)
+        among = working.among_results(self.holder)
+        cut = f", which is cut: trace expand {holder}" if is_cut else ""
+        return f"[{self.said} {holder}{among}{cut}{lost}]"
 
 
 @value

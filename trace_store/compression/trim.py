@@ -39,6 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from trace_store.compression.repeats import Repeat
     from trace_store.compression.working import Output, WorkingContext
     from trace_store.context.compiled import CompiledContext
     from trace_store.context.compiler import ContextCompiler
@@ -155,6 +156,7 @@ class _Trim:
         self.sizes = tuple(working.tokens)
         self.repeats = repeats(working, self._may_leave)
         self.holders: set[int] = set()
+        self.references: list[Repeat] = []
         self.older: list[tuple[Address, tuple[str, ...]]] = []
         self.savings: dict[str, list[int]] = {}
         self.reasons: dict[int, str] = {}
@@ -218,6 +220,7 @@ class _Trim:
                 saved = working.shorten_output(each.output, each.note(working))
                 if saved:
                     self.holders.add(each.holder.at)
+                    self.references.append(each)
                     self.older.append((working.messages[each.output.at].address, each.gone))
                 yield each.output.at, saved
 
@@ -260,13 +263,27 @@ class _Trim:
         address = working.short_address(output.at)
         failures = may_say_failure(output.action, output.outcome)
         text = shortened(output.text, tokens, address, said, failures=failures)
-        return working.shorten_output(output, text) if text else 0
+        saved = working.shorten_output(output, text) if text else 0
+        return saved + self._tell_references(output.at, output.place) if saved else 0
+
+    def _tell_references(self, at: int, place: int | None = None) -> int:
+        """Say in the references to a text, or to any of a message, that it was cut; return the tokens saved."""
+        working, saved, rest = self.working, 0, []
+        for each in self.references:
+            if each.holder.at != at or place not in (None, each.holder.place):
+                rest.append(each)
+            elif working.tokens[each.output.at]:  # else a note replaced it
+                note = each.note(working, is_cut=True)
+                saved += working.shorten_output(each.output, note, anyway=True)
+        self.references = rest
+        return saved
 
     def _reasoning(self) -> Iterator[tuple[int, int]]:
         return self._rewrite(lambda part, _: None if isinstance(part, Reasoning) else part)
 
     def _arguments(self) -> Iterator[tuple[int, int]]:
-        return self._rewrite(shorter_call)
+        for at, saved in self._rewrite(shorter_call):
+            yield at, saved + self._tell_references(at) if saved else 0
 
     def _prose(self) -> Iterator[tuple[int, int]]:
         return self._rewrite(first_paragraph, "assistant")
@@ -292,7 +309,10 @@ class _Trim:
         for adjacent in _adjacent(working.whole_units(episodes)):
             for run in _adjacent(working.whole_units(adjacent)):
                 positions = self._needed(run)
-                yield positions[0], working.replace(positions, note_text(working, positions))
+                saved = working.replace(positions, note_text(working, positions))
+                if saved:
+                    saved += sum(map(self._tell_references, positions))
+                yield positions[0], saved
 
     def _is_episode(self, at: int) -> bool:
         """Return True if a note may replace it: no user message or last answer of a turn."""

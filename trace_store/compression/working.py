@@ -13,6 +13,7 @@ from trace_store.context.activity import (
     texts_in,
 )
 from trace_store.context.compiled import as_counted, count_of, sizes_of, sums_of, tokens_of
+from trace_store.context.wording import excerpt
 from trace_store.objects import operations as ops
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text, ToolCall, ToolResult
@@ -38,6 +39,7 @@ REASON = "trim"
 TOOL_IO = "tool_io"
 """The kind of messages of the user that are the output of a tool, as some formats file it."""
 UNKNOWN = Action(OTHER, (), "")
+_SUBJECT_CHARACTERS = 60
 _INSTRUCTION_ROLES = frozenset({"system", "developer"})
 
 
@@ -187,18 +189,27 @@ class WorkingContext:
             and not any(isinstance(part, ToolResult) for part in message.parts)
         )
 
+    def among_results(self, output: Output) -> str:
+        """Return which result of its message an output is, as " (result 2 of 3)"; "" for the only one."""
+        parts = self.messages[output.at].parts
+        places = [place for place, part in enumerate(parts) if isinstance(part, ToolResult)]
+        if len(places) < 2 or output.place not in places:
+            return ""
+        subject = excerpt(output.action.subject, _SUBJECT_CHARACTERS)
+        return f" (result {places.index(output.place) + 1} of {len(places)}, {subject})"
+
     def current_parts(self, at: int) -> tuple[Part, ...]:
         """Return the parts of a message, with the changes so far."""
         return self.parts.get(at) or self.messages[at].parts
 
-    def shorten(self, at: int, parts: Sequence[Part]) -> int:
-        """Shorten a message if that saves tokens; return the tokens saved."""
+    def shorten(self, at: int, parts: Sequence[Part], *, anyway: bool = False) -> int:
+        """Shorten a message if that saves tokens, or `anyway`; return the tokens saved."""
         message = self.messages[at]
         other = Message(
             message.role, parts, kind=message.kind, name=message.name, model=message.model
         )
         saved = self.tokens[at] - self.count(other)
-        if saved <= 0:
+        if saved <= 0 and not anyway:
             return 0
         self.parts[at] = tuple(parts)
         self.tokens[at] -= saved
@@ -213,22 +224,22 @@ class WorkingContext:
         self._sizes[positions[0]] = size
         self._sums = _added(self._sums, size)
 
-    def shorten_output(self, output: Output, text: str) -> int:
-        """Shorten a tool result to a text, without its images; return the tokens saved."""
+    def shorten_output(self, output: Output, text: str, *, anyway: bool = False) -> int:
+        """Shorten a tool result to a text, without its images; otherwise as `shorten`."""
         if output.media:
             images = f"{output.media} image{'' if output.media == 1 else 's'}"
             text += f"\n[{images} removed: trace expand {self.short_address(output.at)}]"
         parts = self.current_parts(output.at)
         if not output.call_id:
             others = [part for part in parts if not isinstance(part, Text)]
-            return self.shorten(output.at, [Text(text), *others])
+            return self.shorten(output.at, [Text(text), *others], anyway=anyway)
         made = [
             ToolResult(part.call_id, text, part.is_error, call=part.call)
             if isinstance(part, ToolResult) and place == output.place
             else part
             for place, part in enumerate(parts)
         ]
-        return self.shorten(output.at, made)
+        return self.shorten(output.at, made, anyway=anyway)
 
     def replace(self, positions: Sequence[int], text: str) -> int:
         """Replace adjacent messages by a note if that saves tokens; return the savings."""

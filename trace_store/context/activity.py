@@ -245,12 +245,14 @@ class Activity:
         todos: its last to-do list.
         all_todos: the to-dos of all lists by their latest state, in the order in which they came up. Open ones that a
             later list left out have the status DROPPED.
+        replaces_todos: whether a list among them replaced what came before.
     """
 
     steps: tuple[ToolStep, ...]
     files: tuple[FileUse, ...]
     todos: tuple[ToDo, ...]
     all_todos: tuple[ToDo, ...] = ()
+    replaces_todos: bool = False
 
     @property
     def commands(self) -> tuple[ToolStep, ...]:
@@ -281,6 +283,7 @@ def activity_of(messages: Iterable[MessageLike]) -> Activity:
     steps = []
     todos: dict[str, ToDo] = {}
     all_todos: dict[str, ToDo] = {}
+    replaces = False
     for call, address in calls:
         result, at = results.get(call.id, (None, None))
         action = action_of(call)
@@ -288,14 +291,15 @@ def activity_of(messages: Iterable[MessageLike]) -> Activity:
         said = "" if result is None else result.text
         steps.append(ToolStep(action, outcome, address, at, said))
         if action.kind == PLAN:
-            update_todos(todos, call, result)
+            replaces |= update_todos(todos, call, result)
             all_todos.update((each.text, each) for each in todos.values())
     listed = {each.text for each in todos.values()}
     latest = (
         each if each.is_done or each.text in listed else ToDo(each.text, DROPPED)
         for each in all_todos.values()
     )
-    return Activity(tuple(steps), tuple(_files(steps)), tuple(todos.values()), tuple(latest))
+    files, listed_last = tuple(_files(steps)), tuple(todos.values())
+    return Activity(tuple(steps), files, listed_last, tuple(latest), replaces)
 
 
 def kind_of_tool(name: str) -> str:
@@ -452,8 +456,8 @@ def _files(steps: Iterable[ToolStep]) -> Iterable[FileUse]:
     return found.values()
 
 
-def update_todos(todos: dict[str, ToDo], call: ToolCall, result: ToolResult | None) -> None:
-    """Apply a PLAN call to a to-do list: a list replaces it, a task is added or changed."""
+def update_todos(todos: dict[str, ToDo], call: ToolCall, result: ToolResult | None) -> bool:
+    """Apply a PLAN call to a to-do list, and return whether it replaced the list; else a task is added or changed."""
     arguments = _arguments(call.arguments)
     items = next((arguments[key] for key in ("todos", "plan", "items") if key in arguments), None)
     if isinstance(items, list):
@@ -461,13 +465,15 @@ def update_todos(todos: dict[str, ToDo], call: ToolCall, result: ToolResult | No
         for number, item in enumerate(each for each in items if isinstance(each, dict)):
             text = _first_text(item, ("content", "step", "text", "title", "description"))
             todos[str(number)] = ToDo(text, str(item.get("status", "")))
-    elif arguments.get("subject"):
+        return True
+    if arguments.get("subject"):
         said = "" if result is None else result.text
         numbered = re.search(r"#(\d+)", said)
         name = numbered[1] if numbered else str(len(todos) + 1)
         todos[name] = ToDo(str(arguments["subject"]), "pending")
     elif (name := str(arguments.get("taskId", ""))) in todos and arguments.get("status"):
         todos[name] = ToDo(todos[name].text, str(arguments["status"]))
+    return False
 
 
 @lru_cache(512)

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from trace_store.base.frozen import replace
 from trace_store.checkpoints.work_state import WorkState, current_statements
+from trace_store.context.activity import DROPPED, ToDo
 
 MOST = 40
 """Maximum items in each list; the newest are kept."""
@@ -50,7 +51,7 @@ def joined(before: WorkState, now: WorkState) -> WorkState:
         constraints=tuple(constraints),
         outcome=now.outcome or ("" if now.last_said else before.outcome),
         files=_newest((*before.files, *now.files), lambda each: each.path),
-        tasks=_newest((*before.tasks, *now.tasks), lambda each: each.text),
+        tasks=_newest((*_tasks_left(before, now), *now.tasks), lambda each: each.text),
         decisions=tuple(decisions),
         checks=_newest((*before.checks, *now.checks), lambda each: each.program),
         links=_newest((*before.links, *now.links)),
@@ -58,8 +59,16 @@ def joined(before: WorkState, now: WorkState) -> WorkState:
         open_ends=now.open_ends or (() if now.outcome else before.open_ends),
         command_count=before.command_count + now.command_count,
         error_count=before.error_count + now.error_count,
+        tasks_replaced=before.tasks_replaced or now.tasks_replaced,
         earlier=_newest((*before.earlier, *now.earlier, *former, *revised)),
     )
+
+
+def _tasks_left(before: WorkState, now: WorkState) -> list[ToDo]:
+    """Return the earlier tasks; open ones are dropped if a newer list replaced theirs."""
+    if not now.tasks_replaced:
+        return list(before.tasks)
+    return [each if each.is_done else ToDo(each.text, DROPPED) for each in before.tasks]
 
 
 def _newest(
