@@ -21,10 +21,12 @@ from benchmarks.peers.trace import BENCHMARK_ENVIRONMENT
 from trace_store import Repo
 
 SIZES = (10, 1_000, 10_000)
-FILES = 100
-"""Files of the code; each commit adds a line to one of them."""
+COMMITS_OF_A_FILE = 10
+"""Each commit adds a line to a file, and so many commits change the same one."""
 ROUNDS = 7
-FAST_IMPORT_SECOND = 1_700_000_000
+LISTED = "20"
+FIRST_SECOND = 2_000_000_000
+"""The commits are younger than the decisions, which are recorded now."""
 _CALLS = "trace=read,pread64,readv,preadv,write,pwrite64,writev,pwritev"
 _CALL = re.compile(r"\b(p?read|p?write)(?:64|v)?\(\d+<([^>]*)>.* = (\d+)")
 
@@ -60,9 +62,9 @@ def code(folder: Path, count: int) -> list[str]:
 def _stream(count: int) -> Iterator[bytes]:
     lines: dict[int, str] = {}
     for number in range(count):
-        file = number % FILES
+        file = number // COMMITS_OF_A_FILE
         lines[file] = lines.get(file, "") + f"value_{number} = {number}\n"
-        text, second = lines[file].encode(), FAST_IMPORT_SECOND + number
+        text, second = lines[file].encode(), FIRST_SECOND + number
         yield (
             f"commit refs/heads/main\ncommitter b <b@example.com> {second} +0000\n"
             f"data 4\nstep\nM 644 inline module_{file}.py\ndata {len(text)}\n"
@@ -163,9 +165,14 @@ def main() -> None:
                 part.rename(folder)
             room.append(f"{name}, {count:,}: {room_of(folder / store)}")
             plain = program[0][:1], program[1]
-            commands = [("decision", program, decision), ("list", program, ("list",))]
+            limit = "-n" if name == TRACE else "--limit"
+            commands = [
+                ("decision", program, decision),
+                ("list", program, ("list",)),
+                (f"list, the newest {LISTED}", program, ("list", limit, LISTED)),
+            ]
             if name == TRACE:
-                commands.append(("why", plain, ("why", f"module_{(count - 1) % FILES}.py:1")))
+                commands.append(("why FILE:LINE", plain, ("why", "module_0.py:5")))
             for title, how, words in commands:
                 cost = cost_of(how, words, folder)
                 figures = f"{cost.reads:,} | {cost.read_bytes:,} | {cost.writes:,} | {cost.written_bytes:,}"

@@ -84,6 +84,7 @@ _INSERTED = (
     "The conversation history before this point was compacted",
     "The following tool was executed by the user",
     "Summarize the task tool output above",
+    "Message Type: ",  # agents of Codex to each other
 )
 """Prefixes of text that programs insert as user messages: skills, hooks, instructions, compactions."""
 _MARK = re.compile(r"^(?:[-*+>#]+|\d+[.)])\s+")

@@ -43,9 +43,15 @@ def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
     chosen: list[tuple[int, str]] = []
     size = 0
     tracked: bytes | None = None
-    for raw, packed, changed, name in sorted(_sizes(store)):
+    for packed, changed, name in sorted(_sizes(store)):
         size += packed
-        if raw > limit or size > MAXIMUM_CONSOLIDATED_BYTES:
+        # Content is larger than its pack, and measuring it reads the head of each frame.
+        if packed > limit or size > MAXIMUM_CONSOLIDATED_BYTES:
+            break
+        raw = _raw_bytes(store, name)
+        if raw is None:
+            continue
+        if raw > limit:
             break
         if tracked is None:
             tracked = git_index(store.disk, store.layout.root)
@@ -59,20 +65,25 @@ def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
     return [name for _, name in sorted(chosen)], raw_bytes
 
 
-def _sizes(store: Store) -> Iterator[tuple[int, int, int, str]]:
-    """Yield (raw bytes, bytes, mtime, name) of every readable pack."""
+def _sizes(store: Store) -> Iterator[tuple[int, int, str]]:
+    """Yield (bytes, mtime, name) of every pack."""
     for name in store.objects.packs.names():
-        packed = store.objects.packs.get(name)
         status = store.disk.stat(store.layout.pack_file(name))
-        if packed is None or status is None:
-            continue
-        try:
-            raw = sum(place.raw for place in packed.pack.places())
-        except (errors.CorruptPackError, errors.StorageError) as error:
-            if isinstance(error, errors.StorageError) and error.errno in NO_DESCRIPTORS:
-                raise
-            continue
-        yield raw, status.st_size, status.st_mtime_ns, name
+        if status is not None:
+            yield status.st_size, status.st_mtime_ns, name
+
+
+def _raw_bytes(store: Store, name: str) -> int | None:
+    """Return the size of a pack's content; None if it cannot be read."""
+    packed = store.objects.packs.get(name)
+    if packed is None:
+        return None
+    try:
+        return sum(place.raw for place in packed.pack.places())
+    except (errors.CorruptPackError, errors.StorageError) as error:
+        if isinstance(error, errors.StorageError) and error.errno in NO_DESCRIPTORS:
+            raise
+        return None
 
 
 def objects_of(store: Store, name: str) -> Iterator[tuple[ObjectId, bytes]]:

@@ -38,6 +38,8 @@ _SCHEMA = (
     "CREATE INDEX of_ref ON links (ref)",
 )
 _BATCH = 500
+_CACHE_KIB = 32_768
+"""Rows by time are all over the file; with less memory, a list reads its pages again and again."""
 
 
 StateOf = Callable[[Store, Sequence[ObjectId]], State]
@@ -91,6 +93,7 @@ class TrajectoryIndex:
         self._base = sqlite3.connect(
             store.layout.search_files("states")[0], timeout=1, isolation_level=None
         )
+        self._base.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         wanted = f"{VERSION} {store.config.store_id}"
         tables = "SELECT count(*) FROM sqlite_master WHERE name = 'meta'"
         if not self._base.execute(tables).fetchone()[0]:
