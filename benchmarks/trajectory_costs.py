@@ -25,8 +25,9 @@ COMMITS_OF_A_FILE = 10
 """Each commit adds a line to a file, and so many commits change the same one."""
 ROUNDS = 7
 LISTED = "20"
-FIRST_SECOND = 2_000_000_000
-"""The commits are younger than the decisions, which are recorded now."""
+FIRST_SECOND = 1_700_000_000
+HOUR = 3_600
+"""Each trajectory starts an hour after the one before, and its commit is made half an hour later."""
 _CALLS = "trace=read,pread64,readv,preadv,write,pwrite64,writev,pwritev"
 _CALL = re.compile(r"\b(p?read|p?write)(?:64|v)?\(\d+<([^>]*)>.* = (\d+)")
 
@@ -46,6 +47,17 @@ class Cost(NamedTuple):
     seconds: float
 
 
+class Hours:
+    """A clock that stands still until the next hour is set."""
+
+    def __init__(self) -> None:
+        self.hour = 0
+
+    def now(self) -> int:
+        """Return the time in milliseconds since the epoch."""
+        return (FIRST_SECOND + HOUR * self.hour) * 1000
+
+
 def code(folder: Path, count: int) -> list[str]:
     """Create a git repository with a number of commits and return their ids, oldest first."""
     git = ("git", "-C", str(folder))
@@ -61,10 +73,11 @@ def code(folder: Path, count: int) -> list[str]:
 
 def _stream(count: int) -> Iterator[bytes]:
     lines: dict[int, str] = {}
+    half = HOUR // 2
     for number in range(count):
         file = number // COMMITS_OF_A_FILE
         lines[file] = lines.get(file, "") + f"value_{number} = {number}\n"
-        text, second = lines[file].encode(), FIRST_SECOND + number
+        text, second = lines[file].encode(), FIRST_SECOND + half + HOUR * number
         yield (
             f"commit refs/heads/main\ncommitter b <b@example.com> {second} +0000\n"
             f"data 4\nstep\nM 644 inline module_{file}.py\ndata {len(text)}\n"
@@ -73,9 +86,12 @@ def _stream(count: int) -> Iterator[bytes]:
 
 def build_trace(folder: Path, count: int) -> None:
     """Record a number of trajectories, seal and pack them."""
-    commits = code(folder, count)
-    with Repo.init(folder, durability="fast", environment=BENCHMARK_ENVIRONMENT) as repo:
+    commits, clock = code(folder, count), Hours()
+    with Repo.init(
+        folder, durability="fast", environment=BENCHMARK_ENVIRONMENT, clock=clock
+    ) as repo:
         for number, commit in enumerate(commits):
+            clock.hour = number
             id_ = repo.trajectories.start(f"Task {number}").id
             repo.trajectories.decide(
                 f"Question {number}?", "this one", reasoning=REASON, trajectory=id_
@@ -172,7 +188,13 @@ def main() -> None:
                 (f"list, the newest {LISTED}", program, ("list", limit, LISTED)),
             ]
             if name == TRACE:
-                commands.append(("why FILE:LINE", plain, ("why", "module_0.py:5")))
+                commands.append(
+                    (
+                        "why FILE:LINE",
+                        plain,
+                        ("why", f"module_{(count - 1) // COMMITS_OF_A_FILE}.py:5"),
+                    )
+                )
             for title, how, words in commands:
                 cost = cost_of(how, words, folder)
                 figures = f"{cost.reads:,} | {cost.read_bytes:,} | {cost.writes:,} | {cost.written_bytes:,}"

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -470,3 +471,90 @@ def test_a_folder_of_hooks_may_be_a_link(project: Project) -> None:
     project.start("Sign in")
     commit = project.commit("change", app_py="2\n")
     assert project.linked() == [commit]
+
+
+@pytest.mark.parametrize("shell", ["/bin/sh", "/bin/sh -e", "/usr/bin/env bash"])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_hook_that_goes_by_its_name_keeps_it(project: Project, shell: str, is_link: bool) -> None:
+    """It is renamed, and still finds what its name and its folder say."""
+    folder, log = project.folder / ".git" / "hooks", project.folder / "log"
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    path = folder / ("dispatch" if is_link else "post-commit")
+    name = '$(basename "$0")'
+    run = f'echo "{name} $#" >> {log}\n. "$(dirname "$0")/{name}-one"\nexit 3\n'
+    program(path, f"#!{shell}\n{run}")
+    program(folder / "post-commit-one", f"echo one >> {log}\n")
+    if is_link:
+        (folder / "post-commit").symlink_to("dispatch")
+    before = hooks_of(folder)
+    for _ in range(2):
+        project.hook()
+    project.start("Sign in")
+    project.commit("change", app_py="2\n")
+    assert log.read_text("utf-8").splitlines() == ["post-commit 0", "one"]
+    assert len(project.linked()) == 1
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    assert hooks_of(folder) == before
+
+
+def test_hooks_that_all_repositories_share_are_named(project: Project, tmp_path: Path) -> None:
+    project.trace("trajectory", "hook", "git", "--uninstall")
+    settings = tmp_path / "gitconfig"
+    settings.write_text(f"[core]\n\thooksPath = {tmp_path / 'shared'}\n", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+        done = project.trace("trajectory", "hook", "git", "--json")
+        assert {json.loads(line)["shared"] for line in done.lines} == {"global"}
+        said = project.trace("trajectory", "hook", "git").err
+        assert "all repositories of this user share these hooks (global core.hooksPath)" in said
+        project.git("config", "core.hooksPath", "own")
+        assert "share" not in project.trace("trajectory", "hook", "git").err
+
+
+def test_a_decision_from_before_a_commit_that_no_hook_saw_is_a_guess(project: Project) -> None:
+    project.start("Sign in")
+    project.decide("How?", "so")
+    unseen = ("-c", "core.hooksPath=/dev/null", "commit", "-qam", "unseen")
+    project.write("app.py", "2\n")
+    now = f"{int(time.time())} +0000"
+    project.git(*unseen, GIT_AUTHOR_DATE=now, GIT_COMMITTER_DATE=now)
+    time.sleep(1.01)
+    project.commit("next", b_py="3\n")
+    (found,) = [json.loads(line) for line in project.trace("why", "HEAD", "--json").lines]
+    assert found["guess"]
+    assert [(each["chosen"], each["guess"]) for each in found["decisions"]] == [("so", True)]
+    project.decide("And?", "then")
+    project.commit("last", c_py="4\n")
+    assert reasons(project, "HEAD") == {project.head: ["then"]}
+    project.decide("More?", "yes")
+    project.write("app.py", "5\n")
+    now = f"{int(time.time())} +0000"
+    project.git(*unseen, GIT_AUTHOR_DATE=now, GIT_COMMITTER_DATE=now)
+    time.sleep(1.01)
+    project.decide("Which?", "this")
+    project.commit("both", d_py="6\n")
+    (found,) = [json.loads(line) for line in project.trace("why", "HEAD", "--json").lines]
+    assert not found["guess"]
+    said = [(each["chosen"], each["guess"]) for each in found["decisions"]]
+    assert said == [("this", False), ("yes", True)]
+    text = project.trace("why", "HEAD").text
+    assert text.index("this") < text.index("perhaps about an earlier commit") < text.index("yes")
+    project.trace("trajectory", "export", "--git-notes")
+    note = project.git("notes", "--ref=trajectories", "show", "HEAD")
+    assert "**yes** (perhaps about an earlier commit)" in note
+    assert "**this**\n" in note
+
+
+def test_a_commit_that_was_fetched_makes_no_guess(project: Project, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    project.git("clone", "-q", str(project.folder), str(other))
+    project.start("Sign in")
+    project.decide("How?", "so")
+    now = f"{int(time.time())} +0000"
+    (other / "app.py").write_text("2\n", encoding="utf-8")
+    words = ("-c", "user.name=b", "-c", "user.email=b@example.org", "commit", "-qam", "theirs")
+    project.git("-C", str(other), *words, GIT_AUTHOR_DATE=now, GIT_COMMITTER_DATE=now)
+    project.git("pull", "-q", "--ff-only", str(other), "main")
+    time.sleep(1.01)
+    project.commit("next", b_py="3\n")
+    assert reasons(project, "HEAD") == {project.head: ["so"]}

@@ -40,6 +40,11 @@ class CodeChange:
     data: Mapping[str, Any]
     link: Event | None = None
 
+    def is_doubtful(self, decision: Event) -> bool:
+        """Return True if a decision that belongs to it may be about an earlier commit, which no hook saw."""
+        is_named = bool(decision.data.get("commit"))
+        return not is_named and decision.time <= self.data.get("unseen", 0)
+
     @property
     def files(self) -> set[str]:
         """The files that it changed."""
@@ -105,10 +110,14 @@ def claims(
     ]
     # git's times are whole seconds; within one, its order of commits counts.
     order = {commit.id: number for number, commit in enumerate(reversed(named))}
-    in_order = sorted(
-        (*changes, *others),
-        key=lambda change: (change.key[1] // 1000, order.get(change.commit, -1), change.key[1]),
-    )
+
+    def place(change: CodeChange) -> tuple[int, int, int]:
+        # git no longer finds a commit that was amended: it stands where its last version does.
+        last = change.link.commit if change.link is not None else change.commit
+        number = order.get(change.commit, order.get(last, -1))
+        return change.key[1] // 1000, number, change.key[1]
+
+    in_order = sorted((*changes, *others), key=place)
     found: dict[Key, list[Event]] = {}
     for decision in trajectory.decisions:
         about = decision.data.get("commit")

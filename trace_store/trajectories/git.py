@@ -33,6 +33,8 @@ _FIELDS = 5
 _TRAILER_LINE = re.compile(rf"(?im)^{TRAILER}:[ \t]*(\S+)[ \t]*$")
 MAXIMUM_LINES = 2000
 """Maximum number of added lines of a commit that are recorded."""
+MAXIMUM_REFLOG = 1000
+"""Number of newest lines of git's reflog that are looked at."""
 _LEAST_LETTERS = 5
 """A line with fewer letters and digits could be anybody's, such as `}` or `else:`."""
 _AROUND = 50
@@ -205,6 +207,12 @@ class Git:
     def history(self, *words: str) -> list[str]:
         """Return the ids of the commits that `git log` finds, newest first; raises as `ask`."""
         return self.ask("log", "--no-show-signature", "--format=%H", *words).split()
+
+    def was_made_here(self, commit: str) -> bool:
+        """Return True if HEAD's reflog says that a commit was made in this work tree, so that it was not fetched."""
+        words = ("-g", "--no-show-signature", f"--max-count={MAXIMUM_REFLOG}", "--format=%H %gs")
+        lines = self.try_to_ask("log", *words, "HEAD").splitlines()
+        return any(line.startswith(f"{commit} commit") for line in lines)
 
     def blame(self, file: str, first: int, last: int) -> list[BlamedLine]:
         """Return where lines of a file come from, across changes of whitespace, moves and copies.

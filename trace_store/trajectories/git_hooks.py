@@ -14,10 +14,11 @@ Rule: our hooks never make a commit fail.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
 from trace_store import errors
-from trace_store.base.frozen import value
+from trace_store.base.frozen import replace, value
 from trace_store.disk.files import PROGRAM, Disk, create_file, read_unsized
 from trace_store.disk.layout import DIRECTORY_NAME
 from trace_store.trajectories import hook_log
@@ -25,6 +26,8 @@ from trace_store.trajectories.git import TRAILER, Git, git_in
 from trace_store.trajectories.trajectories import Trajectories
 
 POST_COMMIT, POST_REWRITE, MESSAGE = "post-commit", "post-rewrite", "prepare-commit-msg"
+SHELLS = ("ash", "bash", "dash", "ksh", "sh")
+"""Shells whose scripts can be given another name for `$0`."""
 KEPT = ".before-trace"
 """Suffix of the new name of a hook that existed before ours."""
 MARKER = "# Added by `trace trajectory hook git`; the same with --uninstall removes it."
@@ -34,6 +37,7 @@ LEGACY, OLD = ".legacy", ".old"
 INSTALLED, OFF, MOVED, REPLACED, MISSING = "installed", "off", "moved", "replaced", "missing"
 CREATED, UPDATED, UNCHANGED, REMOVED = "created", "updated", "unchanged", "removed"
 _LONGEST_HOOK = 1 << 20
+_CALL = '"$before"'
 _SCRIPT = """#!/bin/sh
 {marker}
 run_trace() {{
@@ -99,13 +103,15 @@ class HookChange:
         path: the hook's file.
         action: `created`, `updated`, `unchanged` or `removed`.
         kept: the new name of the hook that existed before ours, also after it was restored; "" if there was none.
+        shared: `global` or `system` if all repositories of this user, or machine, share the hook; else "".
     """
 
-    JSON = "kept?"
+    JSON = "kept? shared?"
 
     path: str
     action: str
     kept: str = ""
+    shared: str = ""
 
 
 @value
@@ -147,14 +153,17 @@ def install_hooks(
     disk, (place, is_husky) = Disk(), _folder(git)
     names = [POST_COMMIT, POST_REWRITE, *([MESSAGE] if trailer else ())]
     inside = _folder_of_trace(git)
-    scripts = {name: _script(name, command, inside=inside, is_husky=is_husky) for name in names}
     hooks = [_Hook(disk, os.path.join(place, name)) for name in names]
     for hook in hooks:
         hook.check(git)
-    changes = [hook.install(scripts[os.path.basename(hook.path)], dry_run) for hook in hooks]
+    changes = []
+    for hook, name in zip(hooks, names, strict=True):
+        script = _script(name, command, inside=inside, is_husky=is_husky, call=hook.call())
+        changes.append(hook.install(script, dry_run))
     if not trailer:
         changes += uninstall_hooks(folder, dry_run=dry_run, names=(MESSAGE,))
-    return changes
+    shared = _shared(git)
+    return [replace(each, shared=shared) for each in changes] if shared else changes
 
 
 def uninstall_hooks(
@@ -234,6 +243,26 @@ class _Hook:
                 code=errors.ErrorCode.HOOK_EXISTS,
                 path=self._kept,
             )
+
+    def call(self) -> str:
+        """Return the shell words that call the hook from before ours.
+
+        A shell script that asks for its name, which is now another one, is read by its shell under the old name.
+        """
+        is_foreign = self._exists and not self._is_ours and not self._moved
+        import shlex  # slow to import, and running a hook does without
+
+        path = os.path.realpath(self.path if is_foreign else self._kept)
+        if not os.path.isfile(path):
+            return _CALL
+        first, _, text = read_unsized(self._disk, path, _LONGEST_HOOK).partition(b"\n")
+        words = first[2:].decode("utf-8", "replace").split() if first.startswith(b"#!") else []
+        shell = next((word for word in words if os.path.basename(word) != "env"), "")
+        if os.path.basename(shell) not in SHELLS or b"BASH_SOURCE" in text:
+            return _CALL
+        if not re.search(rb"\$(?:0\b|\{0\b)", text):
+            return _CALL
+        return f'{shlex.join(words)} -c \'hook=$1; shift; . "$hook"\' "$own" "$before"'
 
     def install(self, script: bytes, dry_run: bool) -> HookChange:
         is_foreign = self._exists and not self._is_ours
@@ -316,6 +345,12 @@ def _folder(git: Git) -> tuple[str, bool]:
     return (os.path.realpath(folder) if os.path.islink(folder) else folder), False
 
 
+def _shared(git: Git) -> str:
+    """Return `global` or `system` if a setting for all repositories says where hooks are; else ""."""
+    scope = git.try_to_ask("config", "--show-scope", "--get", "core.hooksPath").split("\t")[0]
+    return scope if scope in ("global", "system") else ""
+
+
 def _default_folder(git: Git) -> str:
     """Return the folder of hooks of a repository without `core.hooksPath`."""
     common = git.ask("rev-parse", "--git-common-dir").removesuffix("\n")
@@ -333,8 +368,8 @@ def _folder_of_trace(git: Git) -> str:
     return ""
 
 
-def _script(name: str, command: Sequence[str], *, inside: str, is_husky: bool) -> bytes:
-    import shlex  # slow to import, and running a hook does without
+def _script(name: str, command: Sequence[str], *, inside: str, is_husky: bool, call: str) -> bytes:
+    import shlex  # as in `call`
 
     function, print_, body = _BODIES[name]
     text = (_SCRIPT + function + body).format(
@@ -348,7 +383,7 @@ def _script(name: str, command: Sequence[str], *, inside: str, is_husky: bool) -
         old=OLD,
         # husky runs its hooks with `sh -e`, and they need not be executable.
         test='[ ! -f "$before" ]' if is_husky else '[ ! -x "$before" ]',
-        call='sh -e "$before"' if is_husky else '"$before"',
+        call='sh -e "$before"' if is_husky else call,
     )
     return os.fsencode(text)
 

@@ -6,7 +6,7 @@ text in the note stays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from trace_store import errors
 from trace_store.base.frozen import value
@@ -48,16 +48,18 @@ def write_notes(git: Git, trajectory: Trajectory, *, remove: bool = False) -> No
     decisions: dict[str, dict[Address, Event]] = {
         link.commit: {} for link in trajectory.of_type(ev.LINKED) if link.commit
     }
+    doubtful: set[Address] = set()
     for change in changes:
         if change.link is not None and change.link.commit:
             known = decisions[change.link.commit]
             known.update((event.id, event) for event in claimed.get(change.key, ()))
+            doubtful.update(e.id for e in claimed.get(change.key, ()) if change.is_doubtful(e))
     for commit, found in decisions.items():
         if not git.resolve(commit):
             missing.append(commit)
             continue
         before = git.try_to_ask("notes", f"--ref={NOTES_REF}", "show", commit)
-        section = "" if remove else _section(trajectory, list(found.values()))
+        section = "" if remove else _section(trajectory, found.values(), doubtful)
         after = _with_section(before, trajectory.id, section)
         if after.strip() == before.strip():
             continue
@@ -85,16 +87,18 @@ def _with_section(note: str, id: str, section: str) -> str:
     return "\n\n".join(piece for piece in pieces if piece) + "\n"
 
 
-def _section(trajectory: Trajectory, decisions: Sequence[Event]) -> str:
+def _section(
+    trajectory: Trajectory, decisions: Collection[Event], doubtful: Collection[Address]
+) -> str:
     lines = [f"**{_line(trajectory.state.title)}** (`{trajectory.id}`)", ""]
-    for event in sorted(decisions, key=lambda event: event.time):
-        lines += _decision(event)
+    for event in sorted(decisions, key=lambda event: (event.id in doubtful, event.time)):
+        lines += _decision(event, " (perhaps about an earlier commit)" * (event.id in doubtful))
     return "\n".join(lines).rstrip("\n")
 
 
-def _decision(event: Event) -> Sequence[str]:
+def _decision(event: Event, mark: str) -> Sequence[str]:
     asked = f"{_line(event.question)} " if event.question else ""
-    lines = [f"- {asked}**{_line(event.content)}**"]
+    lines = [f"- {asked}**{_line(event.content)}**{mark}"]
     lines += [f"  {_line(event.reasoning)}"] if event.reasoning else []
     for each in event.alternatives:
         reason = f": {_line(each.reason)}" if each.reason else ""

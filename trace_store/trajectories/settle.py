@@ -24,6 +24,7 @@ from trace_store.trajectories.events import NewEvent
 from trace_store.trajectories.git import CodeCommit, Git
 from trace_store.trajectories.hook_log import Seen
 from trace_store.trajectories.state import ABANDONED, ACTIVE, COMPLETED, State
+from trace_store.trajectories.trajectory_index import commit_key
 
 SECONDS = 20.0
 MAXIMUM_UNLINKED = 100
@@ -100,9 +101,11 @@ class _Settlement:
         self._names = set(store.disk.names(os.path.join(store.layout.root, TRAJECTORIES)))
         self._gits: dict[str, Git] = {}
         self._unlinked: list[Unlinked] = []
+        self._seen: set[str] = set()
 
     def link(self, seen: Sequence[Seen]) -> None:
         seen = [*hook_log.kept_for_later(self._store), *seen]
+        self._seen = {each.id for each in seen}
         amended = {each.id for each in seen if each.what == hook_log.AMENDED}
         commits = self._commits(seen)
         later: list[Seen] = []
@@ -186,9 +189,27 @@ class _Settlement:
             del data["branch"]
         elif (born := _birth(self._store, seen)) is not None:
             data["born"] = born
+        if unseen := self._unseen(git, state, commit):
+            data["unseen"] = unseen
         if seen.stash:
             data.update(_stashed(git, seen.stash, commit))
         self._wait(state.id, seen, [{name: data[name] for name in data if data[name] != ""}])
+
+    def _unseen(self, git: Git, state: State, commit: CodeCommit) -> int:
+        """Return when the commit before one was made, in milliseconds, if no trajectory links it; else 0.
+
+        Commits from before the trajectory, and those that were made elsewhere, do not count.
+        """
+        found = git.history("--skip=1", "--max-count=1", "--first-parent", commit.id)
+        if not found or found[0] in self._seen:
+            return 0
+        (parent,) = git.commits(found)
+        if not parent.files or parent.committed + _SECOND < state.started:
+            return 0
+        linking = code.linking(self._store, [commit_key(parent.id)])
+        if any(code.is_linked(self._store, each, parent) for each in linking):
+            return 0
+        return parent.committed + _SECOND if git.was_made_here(parent.id) else 0
 
     def _wait(self, id: str, seen: Seen, new: Sequence[Mapping[str, Any]]) -> None:
         agent, now = seen.agent or self._author, self._store.clock.now()

@@ -11,7 +11,7 @@ alone is called `same files`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from trace_store import errors
 from trace_store.base.frozen import value
@@ -66,17 +66,19 @@ class Basis:
         event: the decision.
         number: its number in the trajectory: 2 for `d2`.
         messages: the last messages of the agent's branch at that time; empty if there were none.
+        is_guess: whether it may be about an earlier commit, which no hook saw.
     """
 
     JSON = (
         "event=event.id time=event.time agent=event.agent question=event.question "
         "chosen=event.content alternatives=event.alternatives reasoning=event.reasoning "
-        "confidence=event.confidence"
+        "confidence=event.confidence guess=is_guess -is_guess"
     )
 
     event: Event
     number: int
     messages: tuple[Address, ...]
+    is_guess: bool = False
 
 
 @value
@@ -89,8 +91,8 @@ class Reason:
             `not committed`.
         trajectory: the trajectory's state.
         chapter: the title of the chapter in which the change was made, or "".
-        decisions: the decisions since the previous linked commit, newest first.
-        is_guess: whether the commit has no decision of its own; `decisions` then holds the nearest one.
+        decisions: the decisions since the previous linked commit, newest first, guesses last.
+        is_guess: whether the commit has no decision of its own; `decisions` then holds the nearest one, or guesses.
     """
 
     JSON = (
@@ -518,14 +520,30 @@ class _Finder:
             *(event for event in self._decisions(others) if event.id not in known),
             *sorted(chosen, key=lambda event: _is_about(event, file)),
         ]
-        bases = self._bases(trajectory, about or nearest)
+        claimed = self._claims(trajectory)
+        guesses = {
+            event.id
+            for change in (*changes, *others)
+            for event in claimed.get(change.key, ())
+            if change.is_doubtful(event)
+        }
+        about.sort(key=lambda event: event.id not in guesses)
+        bases = self._bases(trajectory, about or nearest, guesses)
         chapter = _chapter(trajectory, chosen, last)
-        return Reason(commit, how, trajectory.state, chapter, bases, not chosen)
+        is_guess = all(event.id in guesses for event in chosen)
+        return Reason(commit, how, trajectory.state, chapter, bases, is_guess)
 
-    def _bases(self, trajectory: Trajectory, events: Sequence[Event]) -> tuple[Basis, ...]:
+    def _bases(
+        self, trajectory: Trajectory, events: Sequence[Event], guesses: Collection[Address] = ()
+    ) -> tuple[Basis, ...]:
         decisions = [event.id for event in trajectory.decisions]
         return tuple(
-            Basis(each, decisions.index(each.id) + 1, _messages(self._store, each.session))
+            Basis(
+                each,
+                decisions.index(each.id) + 1,
+                _messages(self._store, each.session),
+                each.id in guesses,
+            )
             for each in reversed(events)
         )
 

@@ -145,6 +145,12 @@ def hook(
         yield each, f"{safe(each.path)}: {would}{each.action}{other}"
     if not changes and not invocation.as_json:
         invocation.note("no Trace hooks installed here")
+    if shared := next((each.shared for each in changes if each.shared), ""):
+        whose = "of this user" if shared == "global" else "on this machine"
+        invocation.note(
+            f"note: all repositories {whose} share these hooks ({shared} core.hooksPath);"
+            " where there is no .trace, they do nothing"
+        )
 
 
 def _run_hook(invocation: Invocation, arguments: list[str]) -> None:
@@ -273,10 +279,13 @@ def _one_reason_lines(invocation: Invocation, reason: Reason) -> Iterator[str]:
         yield paint(invocation, "not committed yet", "yellow")
     chapter = f", chapter {one_line(reason.chapter, 60)}" if reason.chapter else ""
     yield f"  {state.id}  {one_line(state.title, 80)} ({state.status}){chapter}"
-    if reason.is_guess and reason.decisions:
+    guesses = [each for each in reason.decisions if each.is_guess]
+    if reason.is_guess and reason.decisions and not guesses:
         said = "no decision of its own; the nearest one:" if commit.id else "decisions that wait:"
         yield f"  {said}"
     for basis in reason.decisions:
+        if basis in guesses[:1]:
+            yield "  perhaps about an earlier commit, which no hook saw:"
         yield from _decision_lines(invocation, basis)
 
 

@@ -22,12 +22,13 @@ ROOT = Path(__file__).resolve().parents[3]
 class Project:
     """A folder with git and Trace.
 
-    For git, a minute passes between two commands, so that commits differ in time.
+    For git, a minute passes between two commands, so that commits differ in time. Commits from before the first
+    trajectory are of yesterday.
     """
 
     def __init__(self, folder: Path, *, new: bool = True) -> None:
         self.folder = folder
-        self._time = int(time.time())
+        self._time = int(time.time()) - 86_400
         self.variables = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "TRACE_"))},
             "GIT_CONFIG_NOSYSTEM": "1",
@@ -46,6 +47,8 @@ class Project:
             self.trace("init", "-q")
 
     def git(self, *words: str, code: int = 0, **variables: str) -> str:
+        if (self.folder / ".trace" / "refs" / "trajectories").exists():
+            self._time = max(self._time, int(time.time()))
         self._time += 60
         variables = dict.fromkeys(_DATES, f"{self._time} +0000") | variables
         done = subprocess.run(
