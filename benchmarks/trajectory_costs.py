@@ -19,6 +19,7 @@ from benchmarks.jobs.decisions import TRACE, TRAIL, Program, trace_program, trai
 from benchmarks.peers.decisions import REASON, STARTED, TRAIL_FOLDER, write_document
 from benchmarks.peers.trace import BENCHMARK_ENVIRONMENT
 from trace_store import Repo
+from trace_store.base.ident import Clock
 
 SIZES = (10, 1_000, 10_000)
 COMMITS_OF_A_FILE = 10
@@ -47,7 +48,7 @@ class Cost(NamedTuple):
     seconds: float
 
 
-class Hours:
+class Hours(Clock):
     """A clock that stands still until the next hour is set."""
 
     def __init__(self) -> None:

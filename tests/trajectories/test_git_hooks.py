@@ -514,6 +514,7 @@ def test_hooks_that_all_repositories_share_are_named(project: Project, tmp_path:
 def test_a_decision_from_before_a_commit_that_no_hook_saw_is_a_guess(project: Project) -> None:
     project.start("Sign in")
     project.decide("How?", "so")
+    time.sleep(1.01)  # git's times are whole seconds
     unseen = ("-c", "core.hooksPath=/dev/null", "commit", "-qam", "unseen")
     project.write("app.py", "2\n")
     now = f"{int(time.time())} +0000"

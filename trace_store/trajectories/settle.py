@@ -204,7 +204,7 @@ class _Settlement:
         if not found or found[0] in self._seen:
             return 0
         (parent,) = git.commits(found)
-        if not parent.files or parent.committed + _SECOND < state.started:
+        if not parent.files or parent.committed <= state.started:
             return 0
         linking = code.linking(self._store, [commit_key(parent.id)])
         if any(code.is_linked(self._store, each, parent) for each in linking):
