@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,39 @@ def test_the_file_about_a_subagent_names_its_call(tmp_path: Path) -> None:
     assert set(main) <= set(line), "it starts at the commit with its call"
     assert repo.transcripts.import_(tmp_path).commits == 0
     assert repo.transcripts.export_originals(tmp_path / "out")
+
+
+@pytest.mark.parametrize("names", [("aa", "bb", "cc"), ("cc", "bb", "aa")])
+def test_a_subagent_of_a_subagent_has_that_one_as_its_parent(
+    tmp_path: Path, names: tuple[str, str, str]
+) -> None:
+    """Each is named by its file as started by a call of the one before, whatever the order of their names."""
+    folder = tmp_path / SESSION / "subagents"
+    folder.mkdir(parents=True)
+    t = Transcript()
+    t.user("How many lines?")
+    t.assistant("msg_1", call("toolu_0", "Task", prompt="Count."))
+    t.write(tmp_path)
+    for number, name in enumerate(names):
+        t = Transcript(SESSION)
+        t._count = 500 + 100 * number
+        side: dict[str, Any] = {"isSidechain": True, "agentId": name}
+        t.user(f"Count {number}.", parent=None, **side)
+        t.assistant(f"msg_{name}", call(f"toolu_{number + 1}", "Task", prompt="Count."), **side)
+        t.write(folder, f"agent-{name}")
+        about = {"description": f"Count {number}", "toolUseId": f"toolu_{number}"}
+        (folder / f"agent-{name}.meta.json").write_text(json.dumps(about))
+    repo = Repo.memory()
+    repo.transcripts.import_(tmp_path)
+    session = f"refs/heads/sessions/claude-code/{SESSION}"
+    above = [session, *(f"{session}/agents/{name}" for name in names)]
+    found = {each.ref: each for each in repo.agents.list()}
+    assert [found[ref].parent for ref in above[1:]] == above[:-1]
+    assert [found[ref].purpose for ref in above[1:]] == ["Count 0", "Count 1", "Count 2"]
+    lines = [{each.oid for each in repo.log(ref)} for ref in above]
+    assert all(one < other for one, other in pairwise(lines))
+    assert [each.ref for each in repo.agents.list(parent=above[1])] == [above[2]]
+    assert repo.transcripts.import_(tmp_path).commits == 0
 
 
 @pytest.mark.parametrize("about", ["", "[]", "{", '{"toolUseId": 3, "description": null}'])

@@ -553,7 +553,7 @@ class Agents:
         )
         parent = facts.get(names.PARENT, "") if is_own else ""
         if not parent and f"/{AGENTS}/" in ref:
-            parent = ref.partition(f"/{AGENTS}/")[0]
+            parent = self._caller(writer, ref)
         context = writer.contexts.compile()
         last = context.messages[-1] if len(context) else None
         point = facts.get(names.POINT, "")
@@ -570,6 +570,19 @@ class Agents:
             last_step="" if last is None else last.summary(_STEP_WIDTH),
             ahead=self._ahead(writer, ref, parent),
         )
+
+    def _caller(self, writer: Writer, ref: str) -> str:
+        """Return the branch that an imported agent started from: its session's, or that of the agent that called it."""
+        session, _, own = ref.partition(f"/{AGENTS}/")
+        contexts, oid = writer.contexts, self._store.refs.read(ref)
+        while oid is not None:
+            commit = contexts.read_commit(oid)
+            oid = commit.parents[0] if commit.parents else None
+            if ops.facts_of(commit, ops.META).get(agent_facts.AGENT) == own:
+                break
+        above = history.facts.newest_facts(contexts, ref, oid).get(agent_facts.AGENT, "")
+        caller = f"{session}/{AGENTS}/{above}"
+        return caller if above and self._store.refs.read(caller) is not None else session
 
     def _state(self, writer: Writer, ref: str, facts: dict[str, str]) -> str:
         if facts.get(names.CLOSED) or facts.get(names.TYPE) != AGENT_TYPE:

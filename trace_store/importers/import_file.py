@@ -89,9 +89,17 @@ Progress = Callable[[str, int, int], None]
 """Receives the path, the bytes read so far, and the file size."""
 
 
+class CallerMissingError(Exception):
+    """A subagent's file names a call that no imported file holds yet."""
+
+
 @value
 class ImportContext:
-    """State shared by the files of an import; attributes as in `import_paths`."""
+    """State shared by the files of an import; further attributes as in `import_paths`.
+
+    Attributes:
+        waits: whether a subagent waits for the file with its call, which may be another subagent's.
+    """
 
     store: Store
     disk: Disk
@@ -103,6 +111,7 @@ class ImportContext:
     strays: Strays
     guard: Guard | None = None
     watchers: Sequence[Watcher] = ()
+    waits: bool = False
     _spellings: dict[str, UsedNames] = field(default_factory=dict)
 
     def session_ref(self, format_name: str, session: str) -> str:
@@ -326,6 +335,8 @@ class FileImport:
                 or caller_of(store, session, planner.agent)
                 or (commit_with_call(store, own, call) if call else None)
             )
+            if base is None and call and self._context.waits:
+                raise CallerMissingError
         return PlanWriter(
             store,
             ref,
@@ -555,16 +566,15 @@ def import_paths(
     )
     reports = []
     try:
-        for item in items:
-            if item.reader is None:
-                reports.append(FileReport(item.path, skipped=item.reason, error=item.error))
-                continue
-            try:
-                reports.append(_check_readable(_import(context, item, item.reader)))
-            except StorageError:
-                raise
-            except Exception as error:  # noqa: BLE001 - one file does not stop the others
-                reports.append(_failure_report(item, item.reader, error))
+        waiting, context = list(items), replace(context, waits=len(items) > 1)
+        while waiting:
+            current, waiting = waiting, []
+            for item in current:
+                try:
+                    reports.append(_report_of(context, item))
+                except CallerMissingError:
+                    waiting.append(item)
+            context = replace(context, waits=len(waiting) < len(current))
         reports += _import_strays(context)
         if target is None:
             _attach_head(store, reports)
@@ -579,6 +589,18 @@ def import_paths(
         watcher.end(tips)
     writer.committed()
     return ImportReport(tuple(reports))
+
+
+def _report_of(context: ImportContext, item: ImportItem) -> FileReport:
+    """Import a file and return its report, also if that failed; raises CallerMissingError, and storage errors."""
+    if item.reader is None:
+        return FileReport(item.path, skipped=item.reason, error=item.error)
+    try:
+        return _check_readable(_import(context, item, item.reader))
+    except (CallerMissingError, StorageError):
+        raise
+    except Exception as error:  # noqa: BLE001 - one file does not stop the others
+        return _failure_report(item, item.reader, error)
 
 
 def _check_readable(report: FileReport) -> FileReport:
