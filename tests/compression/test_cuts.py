@@ -232,6 +232,8 @@ def test_of_a_diff_the_changed_lines_stay_before_the_lines_around_them(begin: st
         assert f"-    old_{n} = 1" in cut
         assert f"+    new_{n} = 2" in cut
     assert "unchanged" not in shortened("\n".join((begin, *hunks)), 60, "abc.0")
+    message = "commit 12345\n\n    fix the fold"
+    assert "fix the fold" in shortened("\n".join((message, begin, *hunks)), 60, "abc.0")
 
 
 def test_brackets_rules_and_numbers_are_not_kept() -> None:

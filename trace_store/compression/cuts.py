@@ -71,7 +71,7 @@ _HEADING = re.compile(
     r"|\s*(?:(?P<marks>#{1,6}) |(?P<bold>(?:\d+\. |[-*] )?\*\*[^*\n]+\*\*:?\s*$))"
 )
 """A heading, also of a file or a hunk in a diff."""
-_IN_DIFF = re.compile(r"^(?:diff --git |@@|\*\*\* Begin Patch)", re.MULTILINE)
+_IN_DIFF = re.compile(r"diff --git |@@|\*\*\* Begin Patch")
 _CHANGED = re.compile(r"(?:[+-](?!--|\+\+ )|\+\+\+ |\*\*\* (?:Add|Delete|Update) File: )")
 """A changed line of a diff, and the heading of its file."""
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|\d+", re.IGNORECASE)
@@ -129,8 +129,12 @@ def _chosen(lines: Sequence[str], room: int, *, failures: bool) -> set[int]:
     chosen = _telling(lines, int(room * _TELLING_SHARE), failures=failures)
     rest = room - sum(len(lines[at]) + 1 for at in chosen)
     worth = [at for at, line in enumerate(lines) if _says_something(line)]
-    if any(map(_IN_DIFF.match, lines)):
-        changed = [at for at in worth if _CHANGED.match(lines[at]) or lines[at] == GAP]
+    begin = next((at for at, line in enumerate(lines) if _IN_DIFF.match(line)), None)
+    if begin is not None:
+        # What stands before a diff says what it is for: a commit's message.
+        changed = [
+            at for at in worth if at < begin or _CHANGED.match(lines[at]) or lines[at] == GAP
+        ]
         chosen |= _ends(lines, changed, rest, chosen)
         rest = room - sum(len(lines[at]) + 1 for at in chosen)
     chosen |= _ends(lines, worth, rest, chosen)
