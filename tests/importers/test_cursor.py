@@ -18,6 +18,7 @@ from trace_store.base.environment import Environment
 from trace_store.contracts.ref_names import FILES
 from trace_store.disk.files import Disk
 from trace_store.errors import UnreadableInputError
+from trace_store.history.log import log
 from trace_store.importers.formats.cursor import FORMAT
 from trace_store.importers.import_file import import_paths
 from trace_store.maintenance.fsck import fsck
@@ -27,6 +28,7 @@ from trace_store.transcripts.segments import restore
 from trace_store.writer import Writer
 
 Row = dict[str, Any]
+SESSIONS = "refs/heads/sessions/"
 SCHEMA = """
 CREATE TABLE ItemTable (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
 CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
@@ -134,6 +136,15 @@ def test_bubbles_in_the_row_of_their_conversation(tmp_path: Path) -> None:
     found = messages(import_all(tmp_path / "state.vscdb"), "cursor/s1")
     roles = ["user", "assistant", "tool", "assistant", "tool", "assistant", "assistant"]
     assert [each.role for each in found] == roles
+
+
+def test_times_are_those_of_bubbles_requests_and_the_conversation(tmp_path: Path) -> None:
+    sent = answer("b2", "y", timingInfo={"clientRpcSendTime": 1_760_000_060_000})
+    last = answer("b3", "z", createdAt="2026-03-01T10:00:00.000Z")
+    database(tmp_path / "state.vscdb", ("s1", [prompt("b1", "x"), sent, last], {}))
+    store = import_all(tmp_path / "state.vscdb")
+    found = [each.time for each in log(store, f"{SESSIONS}cursor/s1")]
+    assert found == [1_772_359_200_000, 1_760_000_060_000, 1_760_000_000_000]
 
 
 def test_which_conversations_are_a_projects(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ class CursorReader(DocumentReader):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._model = ""
+        self._began: int | None = None
         self._inline: list[Any] = []
         self._listed: set[str] = set()
         self._said: list[Part] = []
@@ -62,6 +63,7 @@ class CursorReader(DocumentReader):
         id_ = storable_name(_last_of(row.get("key")))
         parent = storable_name(_object(composer.get("subagentInfo")).get("parentComposerId"))
         self.state = {"session": parent, "agent": id_} if parent else {"session": id_}
+        self._began = time_of(composer.get("createdAt"))
         self._model = storable_name(_object(composer.get("modelConfig")).get("modelName"))
         self._listed = set(_listed(composer))
         self._inline = _inline(composer)
@@ -84,7 +86,9 @@ class CursorReader(DocumentReader):
 
     def _bubble(self, key: str, bubble: Any) -> Iterator[Event]:
         data = _object(bubble)
-        time = time_of(data.get("createdAt"))
+        sent = _object(data.get("timingInfo")).get("clientRpcSendTime")
+        time = time_of(data.get("createdAt")) or time_of(sent) or self._began
+        self._began = None
         if data.get("type") == _USER:
             yield from self._answer()
             parts = (*text_parts(data.get("text")), *_images(data))
