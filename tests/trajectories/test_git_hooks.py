@@ -497,6 +497,20 @@ def test_a_hook_that_goes_by_its_name_keeps_it(project: Project, shell: str, is_
     assert hooks_of(folder) == before
 
 
+def test_a_shared_hook_starts_no_program_where_there_is_no_repository(tmp_path: Path) -> None:
+    log, place = tmp_path / "log", tmp_path / "shared"
+    program(tmp_path / "trace", f"#!/bin/sh\necho ran >> {log}\n")
+    project = Project(tmp_path / "p")
+    project.git("config", "core.hooksPath", str(place))
+    git_hooks.install_hooks(Git(str(project.folder)), [str(tmp_path / "trace")], trailer=True)
+    shutil.rmtree(project.folder / ".trace")
+    project.commit("no repository", app_py="1\n")
+    assert not log.exists()
+    (tmp_path / ".trace").mkdir()
+    project.commit("one above", app_py="2\n")
+    assert log.read_text("utf-8").split() == ["ran", "ran"]  # both hooks
+
+
 def test_hooks_that_all_repositories_share_are_named(project: Project, tmp_path: Path) -> None:
     project.trace("trajectory", "hook", "git", "--uninstall")
     settings = tmp_path / "gitconfig"

@@ -41,10 +41,16 @@ _CALL = '"$before"'
 _SCRIPT = """#!/bin/sh
 {marker}
 run_trace() {{
-    {command} trajectory hook run {hook} "$@" || trace-store {inside}trajectory hook run {hook} "$@" || :
+{elsewhere}    {command} trajectory hook run {hook} "$@" || trace-store {inside}trajectory hook run {hook} "$@" || :
 }}
 own=${{0%{legacy}}}
 before="${{own%{old}}}{kept}"
+"""
+_ELSEWHERE = """    at=$PWD  # all repositories may share this hook: most of them have no .trace
+    while [ -d .git ] && [ -z "${TRACE_DIR-}" ] && [ ! -e "$at/.trace" ]; do
+        [ -n "$at" ] || return 0
+        at=${at%/*}
+    done
 """
 _NOTE = """note() {{  # the next Trace command reads the note; it fails if there is no .trace here
     [ -z "${{TRACE_DIR-}}" ] && [ -d .trace ] && [ ! -L .trace ] && [ -f .trace/config ] || return 1
@@ -377,6 +383,7 @@ def _script(name: str, command: Sequence[str], *, inside: str, is_husky: bool, c
         marker=MARKER,
         command=shlex.join([*command, *(("-C", inside) if inside else ())]),
         inside=f"-C {shlex.quote(inside)} " if inside else "",
+        elsewhere="" if inside else _ELSEWHERE,
         hook=name,
         kept=KEPT,
         legacy=LEGACY,
