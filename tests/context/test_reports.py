@@ -347,3 +347,28 @@ def test_a_report_is_found_at_the_same_cost_in_a_longer_history(
     long = cost_of_a_turn(tmp_path / "long", 10_000, edited=edited, cold=False)
     assert long == short
     assert short["read_bytes"] < 4096
+
+
+def test_without_a_report_the_newest_answer_names_the_model(repo: Repo, tmp_path: Path) -> None:
+    with Repo.init(tmp_path / "other") as made:
+        made.append("user", "How high is the tower?")
+        assert made.compile().text_token_source == "exact:o200k_base"
+        made.append(Message("assistant", "It has 300 metres.", model=MODEL))
+        made.append("user", "And how wide?")
+        assert made.compile().text_token_source == "estimate:o200k_base*1.25"
+        assert made.status().token_count == made.compile(model=MODEL).token_count
+        made.append(Message("assistant", "125 metres.", model="gpt-4o"))
+        assert made.compile().text_token_source == "exact:o200k_base"
+        newest = made.compile().messages[-1].address
+        made.remove(newest, ghost=True)
+        assert made.compile().text_token_source == "estimate:o200k_base*1.25"
+        for _ in range(70):
+            made.append("user", "Still there?")
+        for entry in made.log(tokens=True):
+            found, context = entry.growth, made.compile(entry.oid)
+            assert found is not None
+            assert (found.total, found.source) == (context.token_count, context.token_source)
+    # A report that names no model leaves the choice to the answer.
+    answer(repo, "It has 300 metres.", 6_000, model="")
+    repo.append(Message("assistant", "And a lift.", model=MODEL))
+    assert repo.compile().text_token_source == "estimate:o200k_base*1.25"

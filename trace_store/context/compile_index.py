@@ -563,6 +563,13 @@ class IndexView:
         """Return the last measured commit, or None; raises as `find`."""
         return self._or_rebuilt(lambda view: view._measured())
 
+    def newest_answer(self, within: int) -> tuple[MessageRecord | None, int]:
+        """Return the newest assistant message of the last ones, and how many messages follow it; raises as `find`.
+
+        Placeholders do not count. Records are read one by one, because most contexts end with an answer.
+        """
+        return self._or_rebuilt(lambda view: view._newest_answer(within))
+
     def _or_rebuilt(self, read: Callable[[IndexView], Answer]) -> Answer:
         """Call a function on this view, and on the rebuilt one if a record is damaged."""
         try:
@@ -589,6 +596,16 @@ class IndexView:
             count, prefix = record.ordinal, record.prefix
         tools_commit = self._tools_commit_at(record)
         return Measured(record.home_commit, count, prefix, tools_commit, is_prefix=not is_earlier)
+
+    def _newest_answer(self, within: int) -> tuple[MessageRecord | None, int]:
+        for number in reversed(range(self.records)):
+            record = self.record(number)
+            since = self.message_count - record.ordinal
+            if since >= within:
+                break
+            if record.is_message and record.role == "assistant" and not record.flags & GHOST:
+                return record, since
+        return None, within
 
     def _blocks(self, start: int, stop: int | None) -> Iterator[tuple[bytes, Sequence[int]]]:
         left = (self.message_count if stop is None else min(stop, self.message_count)) - start

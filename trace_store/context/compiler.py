@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from trace_store.context.compile_index import Sums
-    from trace_store.context.fold import Fold
+    from trace_store.context.fold import Fold, ReadCommit
     from trace_store.context.token_column import TokenColumn
     from trace_store.context.tokens.overhead import MessageTokens, TokenMemo
     from trace_store.context.tokens.tokenizer import Tokenizer
@@ -56,6 +56,8 @@ CACHED_COMMITS = 2048
 WITHOUT_MEMO = 64
 """Up to this many new messages are counted without reading the token cache."""
 STRATEGIES = ("full", "messages")
+ANSWER_WITHIN = 64
+"""The newest answer is looked for in so many of the last messages, so that its cost is constant."""
 
 
 @value
@@ -105,7 +107,7 @@ class ContextCompiler:
 
         Args:
             revision: a revision or a commit's id; None is the state before any commit.
-            model: the model to count and render for; "" uses the repository's encoding.
+            model: the model to count and render for; "" counts for that of the last report, else of the newest answer.
             reasoning: whether reasoning is rendered.
             cold: use only the history, not an index.
 
@@ -438,10 +440,11 @@ class _Source:
         return self._known_counting
 
     def _counting_of(self, view: IndexView) -> TokenCounting | None:
-        """Return the counting of the model that the last report names."""
+        """Return the counting of the model that the last report names, else the newest answer."""
         measured = view.measured()
         report = measured and objects.reports.report_of(self.read_commit(measured.commit))
-        return self._compiler.counting(report.model) if report and report.model else None
+        model = (report and report.model) or newest_answer(view, self.read_commit)[0]
+        return self._compiler.counting(model) if model else None
 
     def read(self, oid: bytes) -> bytes:
         return self._compiler.store.objects.read(oid)
@@ -552,6 +555,12 @@ class _Source:
         if self._cold:
             return tokens.overhead.TokenMemo(tokenizer.encoding)
         return self._compiler.token_memo(tokenizer, read_back=number > WITHOUT_MEMO)
+
+
+def newest_answer(view: IndexView, read_commit: ReadCommit) -> tuple[str, int]:
+    """Return the model that the newest assistant message of a context names, or "", and how many messages follow it."""
+    record, since = view.newest_answer(ANSWER_WITHIN)
+    return "" if record is None else stored_message(record, read_commit).get("model", ""), since
 
 
 def _measured_at(view: IndexView) -> bytes | None:

@@ -12,12 +12,12 @@ from trace_store.context.compiled import (
     source_of_sum,
     sums_of,
 )
-from trace_store.context.compiler import ContextCompiler
+from trace_store.context.compiler import ANSWER_WITHIN, ContextCompiler, newest_answer
 from trace_store.context.fold import is_measured
 from trace_store.context.tokens.models import MeasuredReport, request_tokens
 from trace_store.history.log import LogEntry
 from trace_store.objects.commit import Commit
-from trace_store.objects.operations import TOOLS, only_appends
+from trace_store.objects.operations import TOOLS, only_appends, stored_messages
 from trace_store.objects.reports import report_of
 from trace_store.providers.media_tokens import MediaRule
 
@@ -66,6 +66,7 @@ class _TokenCounts:
         self._media = media
         self._sums: dict[bytes, Sums] = {}
         self._reports: dict[bytes, Report | None] = {}
+        self._answers: dict[bytes, tuple[str, int]] = {}
 
     def count(self, entry: LogEntry) -> None:
         """Count the context of a commit; of one that only appends, also its parent's, with one compile for both."""
@@ -84,7 +85,8 @@ class _TokenCounts:
     def total(self, oid: bytes, commit: Commit | None = None) -> tuple[int, str]:
         """Return the tokens of a context, and how they were counted."""
         sums, report = self._sums_at(oid), self._report(oid, commit)
-        counting = self._contexts.counting("" if report is None else report.model)
+        model = (report and report.model) or self._answer(oid, commit)[0]
+        counting = self._contexts.counting(model)
         estimated = request_tokens(counting, sums)
         counted = source_of_sum(counting.source, sums[0])
         if report is None or not estimated:
@@ -108,6 +110,24 @@ class _TokenCounts:
         if oid not in self._reports:
             self._reports[oid] = self._find_report(oid, commit)
         return self._reports[oid]
+
+    def _answer(self, oid: bytes, commit: Commit | None) -> tuple[str, int]:
+        """Return the newest answer's model and how many messages follow it, as `newest_answer` of the context."""
+        if oid not in self._answers:
+            self._answers[oid] = self._find_answer(oid, commit)
+        return self._answers[oid]
+
+    def _find_answer(self, oid: bytes, commit: Commit | None) -> tuple[str, int]:
+        if commit is not None and only_appends(commit):
+            added = stored_messages(commit)
+            for since, message in enumerate(reversed(added)):
+                if message["role"] == "assistant" and since < ANSWER_WITHIN:
+                    return message.get("model", ""), since
+            model, since = self._answers.get(next(iter(commit.parents), b""), ("", ANSWER_WITHIN))
+            if since + len(added) < ANSWER_WITHIN:
+                return model, since + len(added)
+        view = self._contexts.compile(ObjectId(oid)).view
+        return newest_answer(view, self._contexts.read_commit)
 
     def _find_report(self, oid: bytes, commit: Commit | None) -> Report | None:
         own = report_of(commit) if commit is not None and is_measured(commit) else None

@@ -67,7 +67,7 @@ class Line:
     - `resolver`: asked about each conflict. It returns "ours", "theirs", "both", a `Resolution`, or None to leave the
       conflict open, or to a model.
     - `judge`: a model, asked which messages may no longer mean what they meant; its use is recorded.
-    - `model`, where contexts are read: the model to count tokens for; "" counts under the repository's encoding.
+    - `model`, where contexts are read: the model to count tokens for; "" is that of the last report or answer, if any.
 
     Attributes:
         writer: the branch, for functions that write to one.
