@@ -52,6 +52,28 @@ def test_what_was_looked_for_is_shown(ok: Run) -> None:
     assert len(ok("log", "--grep", "many").lines) == 1
 
 
+@pytest.mark.parametrize("command", ["log", "search"])
+def test_a_value_that_nothing_has_is_named_with_those_there_are(ok: Run, command: str) -> None:
+    ok("import", "-q", "-", stdin=ok("demo", "--sample").out)
+    ok("label", "HEAD.0", "-a", "plan", "-q")
+    for what, known in (("tool", "Bash, Edit, Read"), ("kind", "dialogue"), ("label", "plan")):
+        outcome = ok(command, f"--{what}", "bogus")
+        assert outcome.lines == []
+        assert outcome.err.startswith(f"nothing with the {what} 'bogus'; {what}s here: {known}")
+    assert "with the tool" not in ok(command, "--tool", "Bash", "--until", "2001-01-01").err
+
+
+def test_an_author_or_fact_that_no_commit_has_is_named(talk: Run) -> None:
+    assert (
+        talk("log", "--author", "bob").err == "nothing with the author 'bob'; authors here: Ada\n"
+    )
+    assert talk("log", "--meta", "x").err == "nothing with the fact 'x'; there is no fact here\n"
+    talk("commit", "--user", "More", "--meta", "run=7", "-q")
+    assert talk("log", "--meta", "run=8").err.endswith("facts here: run=7\n")
+    assert talk("log", "--meta", "run=7", "--author", "A").err == ""
+    assert talk("log", "--role", "tool").err.endswith("roles here: assistant, user\n")
+
+
 def test_mistakes(repository: Trace, talk: Run) -> None:
     refused(repository("log", "--since", "some day"), 2, "not a time")
     refused(repository("log", "--operation", "nothing"), 2, "one of add")

@@ -47,6 +47,13 @@ def test_filters(session: Trace) -> None:
     assert session("sessions", "-n", "1").text.count(PROMPT) == 1
 
 
+def test_a_filter_that_no_session_has_is_named(session: Trace) -> None:
+    known = "nothing with the agent 'codex'; agents here: claude-code\n"
+    assert session("sessions", "--agent", "codex").err == f"no such sessions\n{known}"
+    outcome = session("sessions", "--type", "dev")
+    assert outcome.err == "no such sessions\nnothing with the type 'dev'; there is no type here\n"
+
+
 def test_a_title_stays_with_the_session(session: Trace) -> None:
     session("sessions", "rename", "89c6", "Word counts")
     assert "Word counts" in session("sessions").text

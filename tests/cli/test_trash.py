@@ -42,7 +42,7 @@ def test_list_and_filters(filled: Run) -> None:
     assert "first words" not in filled("trash", "search", "SECOND").text
     assert filled("trash", "search", "only here").lines[-1].endswith("; 1 branch")
     assert filled("trash", "--kind", "tag").lines[-1].endswith("; 1 tag")
-    assert filled("trash", "--older", "1h").text == "nothing in the trash\n"
+    assert filled("trash", "--older", "1h").text == "nothing in the trash matches\n"
     assert len(filled("trash", "--branch", "idea").lines) == 3, "it is deleted, and in the trash"
 
 

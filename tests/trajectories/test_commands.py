@@ -77,6 +77,13 @@ def test_the_commands_from_start_to_end(started: Run) -> None:
     assert "reason    too slow" in started("tr", "show", "traj_").text
 
 
+def test_a_filter_that_no_trajectory_has_is_named(started: Run) -> None:
+    for what, known in (("tag", "auth"), ("agent", "lead"), ("task", "ENG-456")):
+        outcome = started("tr", "list", f"--{what}", "bogus")
+        assert outcome.err == f"nothing with the {what} 'bogus'; {what}s here: {known}\n"
+    assert started("tr", "list", "--tag", "auth", "--since", "2100-01-01").err == ""
+
+
 def test_thinking_is_shown_on_request(started: Run) -> None:
     thought = '{"role": "assistant", "parts": [{"type": "reasoning", "text": "JWT is small."}]}'
     started("commit", "-q", "--json", stdin=thought.encode())

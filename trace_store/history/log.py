@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from trace_store.store.store import Store
     from trace_store.writer import Writer
 
+    Unmatched: TypeAlias = Callable[[str, str, list[str]], object]
+
     Weigh: TypeAlias = Callable[[Commit], int]
     Starts = list[str | ObjectId]
 
@@ -496,6 +498,7 @@ def query(
     in_lines: bool,
     tokens: bool,
     walked: Callable[[LogEntry], object] | None,
+    unmatched: Unmatched | None,
 ) -> Iterator[LogEntry]:
     """Return the commits of revisions and ranges that match filters, newest first, as `Line.log`."""
     store = writer.store
@@ -512,7 +515,7 @@ def query(
     if walked is not None:
         found = _noted(found, walked)
     if is_filtered and starts:
-        found = islice(_matching(writer.contexts, found, starts, wanted), limit)
+        found = islice(_matching(writer.contexts, found, starts, wanted, unmatched), limit)
     return _weighed(writer.contexts, found) if tokens else found
 
 
@@ -536,6 +539,7 @@ def _matching(
     entries: Iterable[LogEntry],
     starts: Starts,
     wanted: Mapping[str, Any],
+    unmatched: Unmatched | None,
 ) -> Iterator[LogEntry]:
     store, follow = contexts.store, wanted["follow"] or None
     filters = history.log_filters.LogFilter(
@@ -549,7 +553,7 @@ def _matching(
     head = store.refs.head().oid
     # The context of the first start decides a message's priority: HEAD's, if it is one.
     tips = sorted(revisions.reach_of_several(store, starts)[0], key=lambda tip: tip != head)
-    return history.log_filters.matching(contexts, entries, filters, tips[0])
+    return history.log_filters.matching(contexts, entries, filters, tips[0], unmatched)
 
 
 def _moment(store: Store, argument: str, given: Any) -> int | None:

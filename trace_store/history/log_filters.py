@@ -23,6 +23,9 @@ from trace_store.objects.address import BIRTH_BYTES, Address, read_address
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import KINDS, ROLES, is_kind, load_parts
 
+Unmatched = Callable[[str, str, list[str]], object]
+"""Receives the name of a condition, a value that nothing has, and the values that there are."""
+
 _BEFORE_NAME = frozenset("_-.")
 _AFTER_NAME = frozenset("_-")
 
@@ -65,7 +68,11 @@ class LogFilter:
 
 
 def matching(
-    contexts: ContextCompiler, entries: Iterable[LogEntry], wanted: LogFilter, tip: ObjectId
+    contexts: ContextCompiler,
+    entries: Iterable[LogEntry],
+    wanted: LogFilter,
+    tip: ObjectId,
+    unmatched: Unmatched | None = None,
 ) -> Iterator[LogEntry]:
     """Yield the log entries that match a filter.
 
@@ -74,6 +81,7 @@ def matching(
         entries: of a log, children before their parents.
         wanted: the filter.
         tip: the commit whose context decides a message's priority.
+        unmatched: called for each condition with a value that no entry has, if nothing matches.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
@@ -85,11 +93,17 @@ def matching(
         _check("kind", wanted.kind, KINDS)
     _check("role", wanted.role, ROLES)
     match = _Matcher(contexts, wanted, tip)
+    values = _Values(wanted) if unmatched is not None else None
     for entry in entries:
         if match.entry(entry):
+            values = None
             yield entry
+        elif values is not None:
+            values.add(entry)
         if wanted.follow is not None and entry.oid[:BIRTH_BYTES] == wanted.follow.birth:
-            return  # older commits cannot name the message
+            break  # older commits cannot name the message
+    if values is not None and unmatched is not None:
+        values.tell(unmatched)
 
 
 def mentions(text: str, path: str) -> bool:
@@ -117,6 +131,47 @@ def _check(what: str, word: str, known: Iterable[str]) -> None:
         raise errors.InvalidInputError(
             f"unknown {what} {word[:40]!r}; expected one of {', '.join(known)}"
         )
+
+
+class _Values:
+    """The values that commits have for the conditions of a filter whose values are not a fixed list."""
+
+    def __init__(self, wanted: LogFilter) -> None:
+        fields = ("author", "kind", "role", "tool", "label", "meta")
+        self._wanted = {name: getattr(wanted, name) for name in fields if getattr(wanted, name)}
+        self._found: dict[str, set[str]] = {name: set() for name in self._wanted}
+
+    def add(self, entry: LogEntry) -> None:
+        for name, found in self._found.items():
+            found.update([entry.author] if name == "author" else self._of(name, entry.commit))
+
+    def _of(self, name: str, commit: Commit) -> Iterator[str]:
+        if name == "meta":
+            with_value = "=" in self._wanted[name]
+            for key in (ops.META, ops.SETTINGS):
+                for fact, said in ops.facts_of(commit, key).items():
+                    yield f"{fact}={said}" if with_value else fact
+        elif name == "label":
+            for operation in commit.operations:
+                yield from operation.fields.get("labels", ())
+        else:
+            for message in ops.stored_messages(commit):
+                yield from tools_of(message) if name == "tool" else (message[name],)
+
+    def tell(self, unmatched: Unmatched) -> None:
+        for name, given in self._wanted.items():
+            found = sorted(self._found[name])
+            if name == "author":
+                is_found = any(given.casefold() in each.casefold() for each in found)
+            else:
+                is_found = given in found
+            if not is_found:
+                unmatched(name, given, found)
+
+
+def tools_of(message: Mapping[str, Any]) -> list[str]:
+    """Return the names of the tools that a stored message calls."""
+    return [part["name"] for part in message["parts"] if part["type"] == "tool_call"]
 
 
 class _Matcher:

@@ -426,6 +426,7 @@ class Line:
         in_lines: bool = False,
         tokens: bool = False,
         walked: Callable[[LogEntry], object] | None = None,
+        unmatched: Callable[[str, str, list[str]], object] | None = None,
         text: str = "",
         kind: str = "",
         role: str = "",
@@ -453,6 +454,7 @@ class Line:
             in_lines: never interleave lines of history, as for a graph.
             tokens: count the tokens of the context at each commit, for `LogEntry.growth`.
             walked: called with each commit that is read, also those that the filters leave out.
+            unmatched: called with (filter, value, values there are) for each value that no commit has, if none matches.
             text: part of the text of a message or of the commit's message, ignoring case.
             kind: the kind of a message.
             role: the role of a message.
@@ -474,17 +476,16 @@ class Line:
         """
         line = self._to(ref)
         check.count(limit=limit)
-        check.function(walked=walked)
-        of_message = {"text": text, "kind": kind, "role": role, "tool": tool, "path": path}
-        marks = {"priority": priority, "label": label}
-        of_commit = {"meta": meta, "author": author, "operation": operation}
-        texts = {**of_message, **marks, **of_commit}
+        check.function(walked=walked, unmatched=unmatched)
+        texts = {"text": text, "kind": kind, "role": role, "tool": tool, "path": path}
+        texts |= {"priority": priority, "label": label}
+        texts |= {"meta": meta, "author": author, "operation": operation}
         check.text(**texts)
         wanted = {**texts, "merges": merges, "follow": follow, "since": since, "until": until}
-        where: dict[str, Any] = {"everything": everything, "trash": trash, "in_lines": in_lines}
-        how: dict[str, Any] = {"first_parent": first_parent, "tokens": tokens, "walked": walked}
+        how: dict[str, Any] = {"everything": everything, "trash": trash, "in_lines": in_lines}
+        how |= {"first_parent": first_parent, "tokens": tokens, "walked": walked}
         names = [name_of(each) for each in (revision if isinstance(revision, list) else [revision])]
-        return history.log.query(line, names, wanted, limit=limit, **where, **how)
+        return history.log.query(line, names, wanted, limit=limit, unmatched=unmatched, **how)
 
     def status(self, *, model: str = "", count_tokens: bool = True, ref: str = "") -> Status:
         """Return the state of the branch and of the repository.

@@ -398,6 +398,7 @@ class Repo(Line):
         ranked: bool = False,
         phrases: Sequence[str] = (),
         progress: Callable[[int, int], None] | None = None,
+        unmatched: Callable[[str, str, list[str]], object] | None = None,
         **filters: Any,
     ) -> list[Hit]:
         """Return messages of all branches that match a query, newest first.
@@ -409,6 +410,7 @@ class Repo(Line):
             ranked: whether to sort the newest hits by relevance instead of time.
             phrases: hits that have these word for word come first.
             progress: called with the number of commits indexed so far, and of all to index.
+            unmatched: called if nothing matches, as in `log`.
             filters: as in `SearchFilter`: session, agent, role, kind, tool, path, label, since, until.
 
         Raises:
@@ -418,7 +420,7 @@ class Repo(Line):
         check.texts(phrases=phrases)
         check.integer(0, 2**31, limit=limit)
         check.flag(regex=regex, ranked=ranked)
-        check.function(progress=progress)
+        check.function(progress=progress, unmatched=unmatched)
         times = {each: filters[each] for each in ("since", "until") if each in filters}
         check.count(**times)
         check.text(**{name: given for name, given in filters.items() if name not in times})
@@ -432,4 +434,5 @@ class Repo(Line):
             ranked=ranked,
             phrases=phrases,
             progress=progress,
+            unmatched=unmatched,
         )

@@ -21,6 +21,7 @@ from trace_store.context.file_paths import normal_path, normal_paths
 from trace_store.context.snippet import Snippet, snippet_at, texts_of
 from trace_store.contracts.ref_names import BRANCHES
 from trace_store.errors import ErrorCode, InvalidInputError, MessageNotFoundError, TraceError
+from trace_store.history.log_filters import Unmatched
 from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import ROLES, load_parts
@@ -165,6 +166,7 @@ def search(
     regex: bool = False,
     phrases: Iterable[str] = (),
     progress: Progress | None = None,
+    unmatched: Unmatched | None = None,
 ) -> list[Hit]:
     """Return the messages that match a query, newest first, including hidden ones and earlier versions.
 
@@ -180,6 +182,8 @@ def search(
         regex: `query` is a pattern, which is applied to every message that passes the filters.
         phrases: texts whose words stand next to each other in the best hits.
         progress: called with the numbers of indexed and of all new commits.
+        unmatched: called if nothing matches, for each filter whose value no message has: with its name, the value, and
+            the values that there are.
 
     Raises:
         InvalidInputError: the query is empty, the pattern is not valid, or a session, agent or role is unknown.
@@ -209,7 +213,13 @@ def search(
         streams = [_rows(index.base, each, wanted, most, ranked=ranked) for each in matching]
         with ExitStack() as stack:
             hits = [stack.enter_context(closing(builder.hits(rows))) for rows in streams]
-            return list(islice(chain.from_iterable(hits), limit))
+            found = list(islice(chain.from_iterable(hits), limit))
+        if unmatched is not None and not found:
+            given = {name: getattr(wanted, name) for name in ("kind", "tool", "label")}
+            for name, word in given.items():
+                if word and word not in (known := builder.values_of(name)):
+                    unmatched(name, word, sorted(known))
+        return found
 
 
 def matches(
@@ -455,6 +465,14 @@ class _HitBuilder:
             snippet_at(text, start, end),
             version.is_edit,
         )
+
+    def values_of(self, name: str) -> set[str]:
+        """Return the kinds or tools of the indexed messages, or the labels in the contexts of all branches."""
+        if name == "label":
+            folds = (self._contexts.fold(tip) for tips in self._tips.values() for tip in tips)
+            return {label for fold in folds for entry in fold.entries for label in entry.labels}
+        query = f"SELECT name FROM names WHERE id IN (SELECT {name} FROM messages)"
+        return {word for row in self._index.base.execute(query) for word in row[0].split()}
 
     def _commit(self, number: int) -> ObjectId | None:
         """Return the id of a commit by its number in the index; None if it is missing."""

@@ -12,7 +12,7 @@ from trace_store.contracts.ref_names import FILES, TRASH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from trace_cli.runtime import Invocation, Results
     from trace_store.base.oid import ObjectId
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_REFS = 3
+SHOWN_VALUES = 20
 NOTHING = "nothing to do"
 """What a command says that changes nothing; its exit status is 0."""
 JSON = Option("--json", "as_json", "Print JSON (see `trace help json`)")
@@ -314,6 +315,15 @@ def _tell_moved(invocation: Invocation, moved: list[Change]) -> None:
             was = before.short() if before else "nothing"
             became = now.short() if now else "nothing"
             invocation.note(f"note: git moved {safe(name)} from {was} to {became}")
+
+
+def tell_unmatched(invocation: Invocation, what: str, wanted: str, known: Sequence[str]) -> None:
+    """Report that a filter's value is nowhere, and which values there are."""
+    what = "fact" if what == "meta" else what
+    names = ", ".join(one_line(each, 40) for each in known[:SHOWN_VALUES])
+    more = f" and {len(known) - SHOWN_VALUES:,} more" if len(known) > SHOWN_VALUES else ""
+    there = f"{what}s here: {names}{more}" if known else f"there is no {what} here"
+    invocation.note(f"nothing with the {what} {one_line(wanted, 40)!r}; {there}")
 
 
 def tell_unknown_model(invocation: Invocation, model: str) -> None:

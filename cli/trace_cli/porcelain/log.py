@@ -8,7 +8,7 @@ import trace_store
 from trace_cli import render
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.common import JSON, opened, tell_unmatched
 from trace_cli.render.commits import Minutes, commit_lines, log_row
 from trace_cli.render.tables import LEFT, RIGHT, fit, highlight_hit, paint, table, terminal_width
 from trace_store import errors
@@ -145,7 +145,7 @@ def log(
         trace log --graph --all
         trace log -p -3
     """
-    filters = {
+    filters: dict[str, Any] = {
         "text": text,
         "kind": kind,
         "role": role,
@@ -178,12 +178,12 @@ def log(
     with opened(invocation) as here:
         invocation.page()
         drawn = render.graph.Drawing(first_parent) if graph else None
+        where: dict[str, Any] = {"limit": limit, "everything": everything, "trash": trash}
         entries = _asked(
+            invocation,
             here,
             [*revisions],
-            limit=limit,
-            everything=everything,
-            trash=trash,
+            **where,
             first_parent=first_parent,
             in_lines=graph,
             tokens=tokens,
@@ -207,10 +207,14 @@ def log(
             raise _broken(gap[0])
 
 
-def _asked(here: Repo, revisions: list[Revision], **wanted: Any) -> Iterator[LogEntry]:
+def _asked(
+    invocation: Invocation, here: Repo, revisions: list[Revision], **wanted: Any
+) -> Iterator[LogEntry]:
     """Return the entries of the log; a time that is none gets an example."""
     try:
-        return here.log(revisions, **wanted)
+        return here.log(
+            revisions, unmatched=lambda *given: tell_unmatched(invocation, *given), **wanted
+        )
     except errors.InvalidInputError as error:
         if error.data.get("argument") in ("since", "until"):
             error.data.setdefault("hint", "`2026-03-02`, `2 days ago`")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import trace_store
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.common import JSON, opened, tell_unmatched
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address
@@ -125,6 +125,7 @@ def _hits(
             regex=query.regex,
             phrases=[each for each in query.words if _is_phrase(each)],
             progress=lambda done, whole: progress.tell("indexing", done, whole),
+            unmatched=lambda *given: tell_unmatched(invocation, *given),
             **query.filters,
         )
     more, found = len(found) > query.limit, found[: query.limit]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, NOTHING, finish, opened
+from trace_cli.porcelain.common import JSON, NOTHING, finish, opened, tell_unmatched
 from trace_cli.porcelain.progress import Progress
 from trace_cli.render.escape import one_line
 from trace_cli.render.tables import LEFT, RIGHT, counted, gauge, moment, number, table
@@ -18,7 +18,7 @@ from trace_store.contracts.ref_names import BRANCHES, SESSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from trace_cli.runtime import Invocation, Results
     from trace_store.runs.reading import RunInfo
@@ -84,15 +84,10 @@ def listed(
     """
     if order not in _KEYS:
         raise usage_error(f"--sort takes {', '.join(_KEYS)}, not {order[:40]!r}")
+    facts = {"type": type, "feature": feature, "task": task, "state": state}
     with opened(invocation) as repo, _progress(invocation) as tell:
-        found = repo.sessions.list(
-            type=type,
-            feature=feature,
-            task=task,
-            state=state,
-            active=active or None,
-            progress=tell,
-        )
+        found = repo.sessions.list(active=active or None, progress=tell, **facts)
+        known = found if found else repo.sessions.list(progress=tell)
         start = parse_moment(since, repo.store.clock.now()) if since else 0
     if start is None:
         raise usage_error(f"not a time: {(since or '')[:80]!r}", "`2026-03-02`, `2 days ago`")
@@ -110,14 +105,21 @@ def listed(
     if chosen and not invocation.as_json:
         invocation.page()
     yield chosen, _plain_lines(chosen) if plain else _lines(invocation, chosen)
-    if not (chosen or invocation.as_json):
-        agents = sorted({each.agent for each in found if each.agent})
-        known = (
-            f"; there are some of {', '.join(agents)}"
-            if agent and agent not in agents and agents
-            else ""
-        )
-        invocation.note(f"no such sessions{known}" if found else "no sessions")
+    if not chosen:
+        _tell_nothing(invocation, known, {"agent": agent or "", **facts})
+
+
+def _tell_nothing(
+    invocation: Invocation, known: Sequence[SessionInfo], wanted: Mapping[str, str]
+) -> None:
+    """Report that there are no such sessions, and each filter's values if it has none of them."""
+    if not invocation.as_json:
+        invocation.note("no such sessions" if known else "no sessions")
+    for what, word in wanted.items() if known else ():
+        owners = known if what == "agent" else [each.facts for each in known if each.facts]
+        values = sorted({getattr(each, what) for each in owners} - {""})
+        if word and word not in values:
+            tell_unmatched(invocation, what, word, values)
 
 
 def _plain_lines(chosen: Sequence[SessionInfo]) -> Iterator[str]:

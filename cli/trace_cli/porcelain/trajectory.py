@@ -5,7 +5,15 @@ from __future__ import annotations
 import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, NOTHING, QUIET, SECRETS, finish, opened
+from trace_cli.porcelain.common import (
+    JSON,
+    NOTHING,
+    QUIET,
+    SECRETS,
+    finish,
+    opened,
+    tell_unmatched,
+)
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import LEFT, date, fit, table
 from trace_cli.subcommands import Group
@@ -275,7 +283,17 @@ def list_(
             if error.data.get("argument") == "since":
                 error.data.setdefault("hint", "`2026-03-02`, `2 days ago`")
             raise
+        known = found if found else repo.trajectories.list()
     yield found, _lines(invocation, found)
+    values = {
+        "agent": {agent.name for each in known for agent in each.agents},
+        "tag": {tag for each in known for tag in each.tags},
+        "task": {each.task.id for each in known if each.task is not None},
+        "project": {each.project for each in known} - {""},
+    }
+    for what, words in values.items() if not found else ():
+        if wanted[what] and wanted[what] not in words:
+            tell_unmatched(invocation, what, wanted[what], sorted(words))
 
 
 def _lines(invocation: Invocation, found: Sequence[State]) -> Iterator[str]:

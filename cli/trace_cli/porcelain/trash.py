@@ -74,10 +74,10 @@ def _listing(invocation: Invocation, filters: Mapping[str, Any], *, expired: boo
     with opened(invocation) as repo:
         found = repo.trash.list(expired=expired, **filters)
     messages = (trace_store.record(each, entry="message") for each in found.messages)
-    yield chain(messages, found.refs), _lines(invocation, found)
+    yield chain(messages, found.refs), _lines(invocation, found, is_filtered=any(filters.values()))
 
 
-def _lines(invocation: Invocation, found: TrashListing) -> Iterator[str]:
+def _lines(invocation: Invocation, found: TrashListing, *, is_filtered: bool) -> Iterator[str]:
     rows, styles = [], []
     for message in found.messages:
         rows.append(
@@ -100,12 +100,12 @@ def _lines(invocation: Invocation, found: TrashListing) -> Iterator[str]:
     if rows:
         header = ("entry", "kind", "tokens", "since", "marks", "text")
         yield from table(invocation, header, rows, LEFT * 2 + RIGHT + LEFT * 3, styles)
-    yield _size_line(found)
+    yield _size_line(found, is_filtered=is_filtered)
 
 
-def _size_line(found: TrashListing) -> str:
+def _size_line(found: TrashListing, *, is_filtered: bool) -> str:
     if not (found.messages or found.refs):
-        return "nothing in the trash"
+        return "nothing in the trash" + (" matches" if is_filtered else "")
     tokens = number(found.token_count)
     said = [f"{counted(len(found.messages), 'message')}, {tokens} tokens recoverable"]
     for kind, count in found.ref_counts.items():
