@@ -54,6 +54,32 @@ def test_from_a_plan_to_an_expansion_and_back(talk: Run) -> None:
     assert record(talk("compile", "--json"))["prefix_hash"] == before["prefix_hash"]
 
 
+def test_one_message_of_a_summary_is_shown_beside_it(talk: Run) -> None:
+    first = record(talk("compile", "--table", "--json"))["messages"][0]["address"]
+    talk("compress", "--to", "50%", "-q")
+    summary = record(talk("compile", "--table", "--json"))["messages"][0]["address"]
+    outcome = talk("expand", first)
+    assert "the summary" in outcome.err
+    assert f"`trace expand {summary[:8]}" in outcome.err
+    talk("undo")
+    done = record(talk("expand", first, "--json"))
+    assert (done["summary"], done["wordings"]) == (summary, 1)
+    talk("undo")
+    assert talk("expand", summary).err == ""
+
+
+def test_an_edited_message_says_which_wording_it_shows(talk: Run) -> None:
+    address = record(talk("compile", "--table", "--json"))["messages"][0]["address"]
+    talk("edit", address, "Without the password.", "-q")
+    talk("edit", address, "Without it.", "-q")
+    outcome = talk("expand", address)
+    assert "1 edited message shown in full, in the first of 3 wordings" in outcome.text
+    assert "`trace show --versions" in outcome.err
+    talk("undo")
+    assert "Without it." in talk("show", "--raw", address).text
+    assert record(talk("expand", address, "--json"))["wordings"] == 3
+
+
 def test_instructions_that_no_sentence_meets_are_told(talk: Run) -> None:
     said = talk("compress", "--to", "50%", "--instructions", "focus on bananas").err
     assert "none has a word of the instructions" in said

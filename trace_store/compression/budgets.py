@@ -373,11 +373,14 @@ class Compression:
         store = writer.store
         tip = resolve_commit(store, "HEAD")
         address = resolve_address(store, name)
-        what, operations, shown = expand.expanding_operations(store, fold_of(store, tip), address)
+        state = fold_of(store, tip)
+        what, operations, shown = expand.expanding_operations(store, state, address)
+        entry, summary = state.entry(address), expand.summary_of(store, state, address)
+        wordings = len(entry.versions) if entry.is_edited else 1
         draft = history.draft.Draft(writer, "expand")
         draft.operations += operations
         written = history.commit.write(draft, message=message, onto=tip)
-        return expand.Expansion(written, what, shown)
+        return expand.Expansion(written, what, shown, summary, wordings)
 
     def in_full(self, *targets: str | Address, ref: str = "") -> Compiler:
         """Return a compiler for `compile`: it shows messages in full, as `expand` does, and writes nothing."""

@@ -32,6 +32,8 @@ class Expansion:
         result: the commit; unchanged if the message was shown in full already.
         what: the previous state of the message: `compressed`, `removed`, `edited` or `full`.
         messages: the messages that are shown in full now.
+        summary: the summary of the message that stays in the context beside it, or None.
+        wordings: how many wordings the message has, if the first of several is shown again; else 1.
     """
 
     JSON = "commit=result.oid changed=result.changed ref=result.ref"
@@ -39,6 +41,8 @@ class Expansion:
     result: CommitResult
     what: str
     messages: tuple[Address, ...]
+    summary: Address | None = None
+    wordings: int = 1
 
 
 def expanded_messages(
@@ -93,6 +97,18 @@ def expanding_operations(
     if entry.is_edited:
         return "edited", [ops.restore([address], version=0)], (address,)
     return FULL, [ops.restore([address])], (address,)
+
+
+def summary_of(store: Store, state: Fold, address: Address) -> Address | None:
+    """Return the visible summary that stands for a hidden message, or None."""
+    entry = state.entry(address)
+    if entry.hidden != REPLACED:
+        return None
+    origins = Origins(store, state)
+    # It stands where the first of the messages stood that it replaced.
+    before = state.entries[: state.entries.index(entry)]
+    visible = (each.address for each in reversed(before) if not each.hidden)
+    return next((each for each in visible if address in origins.originals(each)), None)
 
 
 def _ghosts(

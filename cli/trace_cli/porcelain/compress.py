@@ -306,4 +306,15 @@ def expand(
         finish(invocation, repo)
         what = counted(len(done.messages), f"{done.what} message")
         said = f"{done.result.oid.short()} {safe(what)} shown in full"
+        if done.wordings > 1:
+            said += f", in the first of {done.wordings} wordings"
+            name = short_address(done.messages[0])
+            invocation.note(
+                f"note: `trace show --versions {name}` lists them; `trace undo` goes back"
+            )
+        if done.summary is not None:
+            name = short_address(done.summary)
+            invocation.note(
+                f"note: the summary {name} stays beside it; `trace expand {name}` puts back all"
+            )
         yield done, said if done.result.changed else f"{NOTHING}: the message is shown in full"
