@@ -68,6 +68,11 @@ def test_what_it_prints(trace: Trace) -> None:
     assert trace("sessions", "close", "login", "merged").text == "closed sessions/dev/login\n"
     refused = trace("sessions", "add", "login", "More.")
     assert (refused.code, "is closed (merged)" in refused.err) == (6, True)
+    for more in (
+        ("--branch", "sessions/dev/login"),
+        ("--branch", "sessions/dev/login", "--meta", "a=b"),
+    ):
+        assert trace("commit", "--user", "More.", *more)[::2] == refused[::2]
     assert trace("sessions", "reopen", "login").text == "sessions/dev/login is open\n"
 
 

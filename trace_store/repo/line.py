@@ -11,6 +11,7 @@ import trace_store
 from trace_store import history
 from trace_store.base import check
 from trace_store.base.oid import ObjectId
+from trace_store.contracts.ref_names import SESSIONS
 from trace_store.store import revision as revisions
 from trace_store.store.revision import name_of
 from trace_store.store.store import Store
@@ -113,14 +114,13 @@ class Line:
         """Append one message: `append("user", "Hello")`, or a `Message` or provider's dictionary alone.
 
         Args:
-            role: the role, or the whole message.
-            content: text, or parts.
+            role, content: the role, and text or parts; or the whole message alone.
             kind: as in `Message`, as are `name`, `model` and `id`.
 
         Raises:
             InvalidMessageError, PurgedError: the message is not valid, or its content was purged.
             SecretFoundError: it holds a secret, and `secrets` is "block"; nothing was written.
-            StorageError: the disk failed; nothing was written.
+            StateError, StorageError: its session is closed, or the disk failed; nothing was written.
         """
         given = history.draft.given_message(role, content, kind=kind, name=name, model=model, id=id)
         return self.commit([given], message=message, meta=meta, private=private, ref=ref)
@@ -144,13 +144,15 @@ class Line:
             links: commits that the new one is related to, each after the name of the relation, such as "answers". A
                 linked commit stays as long as the one that links it.
         """
+        writer = self._to(ref)
+        if writer.ref.startswith(SESSIONS):
+            trace_store.sessions.facts.check_open(writer)
         if meta or settings or links:
             more: dict[str, Any] = {"meta": meta, "settings": settings, "links": links}
             return self._one(lambda d: d.extend(messages), ref, message, private=private, **more)
         check.text(message=message)
         if private is not False:
             check.flag(private=private)
-        writer = self._to(ref)
         return history.commit.commit(writer, messages, message=message, private=private)
 
     def batch(self, message: str = "", *, private: bool = False, ref: str = "") -> Batch:
@@ -456,8 +458,7 @@ class Line:
             walked: called with each commit that is read, also those that the filters leave out.
             unmatched: called with (filter, value, values there are) for each value that no commit has, if none matches.
             text: part of the text of a message or of the commit's message, ignoring case.
-            kind: the kind of a message.
-            role: the role of a message.
+            kind, role: the kind and role of a message.
             tool: a tool that a message calls, or whose result it holds.
             path: a file or folder that a message mentions.
             priority: the commit sets this priority, or adds a message that has it in the context.
@@ -465,8 +466,7 @@ class Line:
             meta: the name of a fact or setting that the commit records, or `name=value`.
             author: part of the author's name, ignoring case.
             operation: the name of one of its operations.
-            since: not before this time: milliseconds since the epoch, a `datetime`, or text as in "2 days ago".
-            until: not after this time.
+            since, until: the first and last time: milliseconds since the epoch, a `datetime`, or text as "2 days ago".
             merges: True for merges alone, False for all others.
             follow: the address of a message that the commit adds or changes.
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trace_store import errors
 from trace_store.base.frozen import value
 from trace_store.contracts.agent_facts import PREFIX as PREFIX
+from trace_store.contracts.ref_names import BRANCHES
+from trace_store.history.facts import branch_facts
+from trace_store.writer import Writer
 
 TYPE, FEATURE, TASK, STATE = (f"{PREFIX}{each}" for each in ("type", "feature", "task", "state"))
 LIMIT, TARGET, REPLY = (f"{PREFIX}{each}" for each in ("limit", "target", "reply"))
@@ -67,6 +71,15 @@ class SessionFacts:
             _whole(facts.get(REPLY, ""), DEFAULT_REPLY),
             facts.get(CLOSED, ""),
             _whole(facts.get(ITERATION, ""), 0),
+        )
+
+
+def check_open(writer: Writer) -> None:
+    """Raise StateError if the session of a branch is closed."""
+    if reason := branch_facts(writer).get(CLOSED):
+        name = writer.ref.removeprefix(BRANCHES)
+        raise errors.StateError(
+            f"{name} is closed ({reason[:80]})", code=errors.ErrorCode.SESSION_CLOSED
         )
 
 

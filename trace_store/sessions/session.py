@@ -644,11 +644,7 @@ class Session:
         return self._writer.contexts.compile()
 
     def _check_open(self) -> None:
-        if reason := self.facts.closed:
-            raise errors.StateError(
-                f"{self.name} is closed ({reason[:80]})",
-                code=errors.ErrorCode.SESSION_CLOSED,
-            )
+        names.check_open(self._writer)
 
     def _configure(self, facts: Mapping[str, str], message: str) -> None:
         self._check_open()

@@ -308,9 +308,8 @@ def expand(
         said = f"{done.result.oid.short()} {safe(what)} shown in full"
         if done.wordings > 1:
             said += f", in the first of {done.wordings} wordings"
-            name = short_address(done.messages[0])
             invocation.note(
-                f"note: `trace show --versions {name}` lists them; `trace undo` goes back"
+                "note: `trace show --versions ADDRESS` lists them; `trace undo` goes back"
             )
         if done.summary is not None:
             name = short_address(done.summary)
