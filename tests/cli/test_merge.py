@@ -43,6 +43,15 @@ def test_a_conflict_from_beginning_to_end(apart: Run, trace: Trace) -> None:
     assert trace("merge", "--continue").code == 6
 
 
+def test_a_branch_with_a_stopped_merge_is_not_deleted(apart: Run, trace: Trace) -> None:
+    trace("merge", "side", "-q")
+    apart("switch", "side", "-q")
+    refused = trace("branch", "-d", "main")
+    assert (refused.code, "a merge of side into main is in progress" in refused.err) == (6, True)
+    assert "`trace switch main`, then `trace merge --abort` cancels it; -d -f" in refused.err
+    assert "deleted branch main" in apart("branch", "-d", "-f", "main").text
+
+
 def test_whoever_writes_while_something_waits_is_told(apart: Run, trace: Trace) -> None:
     def said(*words: str) -> str:
         return trace(*words).err

@@ -173,15 +173,18 @@ class Branches:
         history.branch_state.rename_upstreams(store, ref, target)
         return history.branch_state.read_branch(store, target, renamed_from=ref, changed=True)
 
-    def delete(self, *names: str) -> List[DeletedRef]:
+    def delete(self, *names: str, force: bool = False) -> List[DeletedRef]:
         """Move branches to the trash, all or none, and return the commit of each.
 
         Raises:
             RefNotFoundError: there is no such branch.
-            StateError: HEAD is on one of them.
+            StateError: HEAD is on one of them, or without `force` a merge, pick, revert or rebase is in progress there.
         """
-        wanted = dict.fromkeys(find_branch(self._store, name) for name in names)
-        deleted = history.trash_refs.delete_refs(self._writer, list(wanted), what="branch")
+        check.flag(force=force)
+        wanted = list(dict.fromkeys(find_branch(self._store, name) for name in names))
+        if not force:
+            self._writer.begin("branch", *wanted)
+        deleted = history.trash_refs.delete_refs(self._writer, wanted, what="branch")
         for each in deleted:  # so that an undo restores it
             history.branch_state.move_upstream(self._store, each.ref, each.kept[0])
         return deleted

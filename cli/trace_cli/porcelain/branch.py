@@ -51,7 +51,11 @@ RELATIONS = ("contains", "merged", "unmerged")
     Option("-u --set-upstream-to", "upstream", "Set the upstream of NAME", "UPSTREAM"),
     Option("--unset-upstream", "unset", "Remove the upstream of NAME"),
     Option("--show-current", "current", "Print the current branch"),
-    Option("-f --force", "force", "Reset an existing branch; the trash keeps the old tip"),
+    Option(
+        "-f --force",
+        "force",
+        "Reset an existing branch, or delete one with a stopped merge",
+    ),
     JSON,
     QUIET,
 )
@@ -98,7 +102,7 @@ def branch(
         elif delete:
             if not names:
                 raise usage_error("no branch is named", "for example: trace branch -d idea")
-            found = repo.branches.delete(*names)
+            found = _delete(repo, names, force=force)
             finish(invocation, repo)
             yield from deleted(repo, "branch", found)
         elif upstream is not None or unset:
@@ -109,6 +113,17 @@ def branch(
             yield from _create(invocation, repo, names, force=force)
         else:
             yield from _list(invocation, repo, names, verbose=verbose)
+
+
+def _delete(repo: Repo, names: Sequence[str], *, force: bool) -> Sequence[DeletedRef]:
+    try:
+        return repo.branches.delete(*names, force=force)
+    except errors.StateError as error:
+        if error.code == errors.ErrorCode.IN_PROGRESS:
+            name, kind = str(error.data["ref"]).removeprefix("refs/heads/"), error.data["kind"]
+            cancel = f"`trace switch {name}`, then `trace {kind} --abort` cancels it"
+            error.data["hint"] = f"{cancel}; -d -f deletes the branch anyway"
+        raise
 
 
 def _create(
