@@ -188,6 +188,7 @@ def test_status_shows_what_is_unsealed_and_diverged(ok: Run, tmp_path: Path) -> 
     assert line.startswith("diverged: refs/heads/main has 2 tips: ")
     assert line.endswith("; `trace merge` joins them")
     assert outcome.err == "note: git added another tip of refs/heads/main\n"
+    assert ok("status").err == ""  # once for each move
     assert len(record(ok("status", "--json"))["diverged"]["refs/heads/main"]) == 2
     ok("switch", "-q", "-c", "idea")
     assert ok("status").text.count("; `trace switch main`, then `trace merge` joins them\n") == 1

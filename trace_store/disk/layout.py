@@ -85,6 +85,7 @@ class Layout:
         self.kept_config_file = self.kept_packs_dir + sep + "config"
         self.quarantine_dir = here + "quarantine"
         self.adopted_file = self.local_dir + sep + "adopted"
+        self.told_file = self.local_dir + sep + "told"
         self.bisect_file = self.local_dir + sep + "bisect"
 
     def __repr__(self) -> str:

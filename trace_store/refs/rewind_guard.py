@@ -19,7 +19,7 @@ from trace_store.refs.reflog import GIT, MOVED_BY_GIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from trace_store.disk.files import Disk
     from trace_store.disk.layout import Layout
@@ -65,6 +65,28 @@ class RewindGuard:
             return False
         published = self._journal.published.tips.get(name)
         return bool(published) and not self._refs.files.read(name)
+
+    def untold(self, moved: Sequence[Change]) -> list[Change]:
+        """Return the moves of other programs that no command has reported yet, and remember all.
+
+        If they cannot be remembered, the next command reports them again.
+        """
+        named = {
+            f"{before or '-'} {now or '-'} {name}": (name, before, now)
+            for name, before, now in moved
+        }
+        path = self._layout.told_file
+        try:
+            data = read_file(self._disk, path)
+            told = (data or b"").decode("utf-8", "replace").splitlines()
+            if data is not None and not named:
+                self._disk.remove(path)
+            elif set(told) != named.keys():
+                content, scratch = "\n".join(named).encode(), self._layout.tmp_dir
+                replace_file(self._disk, path, content, durable=False, scratch=scratch)
+        except errors.StorageError:
+            return list(moved)
+        return [named[line] for line in named if line not in told]
 
     def explains(self, name: str, had: ObjectId, now: ObjectId | None) -> bool:
         """Return True if the ref moved by a command of Trace, or fast-forwarded."""

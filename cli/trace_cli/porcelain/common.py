@@ -88,7 +88,7 @@ def opened_store(
         if (moved or lacks) and _put_back(invocation, store):
             moved = store.refs.moved_by_git()
         if not (quiet or invocation.quiet):
-            _tell_moved(invocation, moved)
+            _tell_moved(invocation, store.refs.rewind_guard.untold(moved))
     except BaseException:
         store.close()
         raise
