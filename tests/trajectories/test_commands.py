@@ -184,6 +184,18 @@ def test_a_second_start_for_a_task_says_so(started: Run) -> None:
     assert "too" not in started("tr", "start", "ENG-458", "Another").err
 
 
+def test_a_start_beside_another_says_where_events_go(started: Run, trace: Trace) -> None:
+    known = first(started("tr", "list", "--json"))["id"]
+    outcome = started("tr", "start", "Another")
+    assert outcome.err == (
+        "note: several are active here; commands need --trajectory ID or TRACE_TRAJECTORY\n"
+    )
+    environment = Environment(author="Ada", secrets=[("TRACE_TRAJECTORY", known)])
+    said = trace("tr", "start", "A third", environment=environment).err
+    assert said == f"note: events go to {known} 'Sign in', not to the new one\n"
+    assert started("tr", "start", "A fourth", "-q").err == ""
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -166,9 +166,27 @@ def start(
             role=role,
         )
         finish(invocation, repo)
+        current = _current(repo.trajectories, made)
     yield made, f"{made.id} {one_line(made.title, 60)}"
-    for each in () if invocation.quiet else others:
+    if invocation.quiet:
+        return
+    for each in others:
         invocation.note(f"note: {each.id} is active for {one_line(each.title, 60)!r}, too")
+    if current is None:
+        invocation.note(
+            "note: several are active here; commands need --trajectory ID or TRACE_TRAJECTORY"
+        )
+    elif current.id != made.id:
+        title = one_line(current.title, 60)
+        invocation.note(f"note: events go to {current.id} {title!r}, not to the new one")
+
+
+def _current(handle: Trajectories, made: State) -> State | None:
+    """Return where events without --trajectory go after a start; None if several are active there."""
+    try:
+        return handle.find("")
+    except (errors.StateError, errors.NotFoundError) as error:
+        return None if error.code == errors.ErrorCode.SEVERAL_TRAJECTORIES else made
 
 
 def _create_repository(invocation: Invocation) -> None:
