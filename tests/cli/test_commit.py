@@ -178,3 +178,13 @@ def test_messages_and_fields_that_cannot_be(
         refused(repository("write-commit", stdin=encoded(operations, parents=[parent])), 2)
     refused(repository("write-commit", stdin=encoded([], parents=[MISSING])), 4, MISSING)
     assert state(tmp_path / ".trace") == before
+
+
+def test_a_result_without_its_call_is_said(ok: Run) -> None:
+    note = "note: there is no call 'nope'; requests leave its result out\n"
+    assert ok("commit", "--tool", "42", "--call-id", "nope").err == note
+    assert ok("commit", "--tool", "42", "--call-id", "nope", "-q").err == ""
+    call = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    asked = json.dumps({"role": "assistant", "content": None, "tool_calls": [call]})
+    ok("commit", "--json", stdin=asked.encode())
+    assert ok("commit", "--tool", "42", "--call-id", "c1").err == ""

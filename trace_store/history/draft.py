@@ -12,7 +12,7 @@ from trace_store import context, errors, history, providers
 from trace_store.base import check
 from trace_store.base.oid import OID_BYTES, ObjectId
 from trace_store.objects import operations as ops
-from trace_store.objects.address import HERE, Address
+from trace_store.objects.address import HERE, RESULT, Address
 from trace_store.objects.commit import Operation, check_operation, read_commit
 from trace_store.objects.content import bytes_of
 from trace_store.objects.message import Message, message_parts, store_message, store_parts
@@ -93,6 +93,13 @@ class CommitResult:
     def token_count(self) -> int:
         """Tokens of the messages that it adds, counted on first access."""
         return self.writer.contexts.weigh_added(self.oid) if self.message_count else 0
+
+    @property
+    def orphan_results(self) -> list[str]:
+        """The ids of the calls that its tool results name and the context does not hold; read on each access."""
+        stored = ops.stored_messages(read_commit(self.oid, self.writer.store.objects.read))
+        results = [part for each in stored for part in each["parts"] if part["type"] == RESULT]
+        return [part["id"] for part in results if "call" not in part] if self.changed else []
 
     def summary(self, width: int = 72) -> str:
         """Return a one-line summary that quotes at most `width` characters of a message."""

@@ -16,15 +16,18 @@ from trace_cli.porcelain.common import (
     waiting,
 )
 from trace_cli.porcelain.input import argument_text, messages_from, text_from
-from trace_cli.render.escape import safe
+from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
 from trace_store import Message, ToolResult, errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from trace_cli.runtime import Invocation, Results
+    from trace_store import Repo
+    from trace_store.history.draft import CommitResult
 
 
 @takes(
@@ -173,20 +176,28 @@ def commit(
     facts, generated = _facts(meta), _facts(settings)
     if branch == "":
         raise usage_error("--branch names no branch")
+    more: dict[str, Any] = {"private": private, "meta": facts, "settings": generated}
+
+    def write(repo: Repo) -> CommitResult:
+        result = repo.commit(messages, message=message, ref=branch or "", **more)
+        if any(isinstance(part, ToolResult) for each in messages for part in each.parts):
+            _tell_orphans(invocation, result)
+        return result
+
     return recorded(
         invocation,
-        lambda repo: repo.commit(
-            messages,
-            message=message,
-            private=private,
-            meta=facts,
-            settings=generated,
-            ref=branch or "",
-        ),
+        write,
         secrets=secrets,
         branch=branch or "",
         seals=not no_seal,
     )
+
+
+def _tell_orphans(invocation: Invocation, result: CommitResult) -> None:
+    """Report results whose call the context does not hold."""
+    for id in () if invocation.quiet else result.orphan_results:
+        name = one_line(id, 60)
+        invocation.note(f"note: there is no call {name!r}; requests leave its result out")
 
 
 def _facts(given: Sequence[str]) -> dict[str, str]:
