@@ -143,14 +143,30 @@ def test_a_rewrite_takes_the_text_out_of_commits_and_keeps_addresses(
     result = json.loads(ok("commit", "--user", SAID, "--result-json").out)
     ok("commit", "-q", "--user", "hello", "-m", f"about {SECRET}")
     plan = ok("purge", "--match", SECRET, "--dry-run")
-    assert "the text is part of 1 commit or tag object" in plan.err
+    assert "stays: the text in 1 commit or tag" in plan.text
     rewritten = ok("purge", "--match", SECRET, "--yes", "--rewrite")
     assert "rewritten: " in rewritten.out.decode()
-    assert "--rewrite removes it" not in rewritten.err
+    assert "--rewrite removes it" not in rewritten.text
     first = json.loads(ok("compile", "--table", "--json").out)["messages"][0]
     assert first["address"] == result["addresses"][0]
     assert "about [purged]" in ok("log").out.decode()
     assert "nothing was purged here" in ok("purge", "--verify").out.decode()
+
+
+def test_what_stays_in_the_title_of_a_trajectory_is_part_of_the_answer(
+    ok: Run, tmp_path: Path
+) -> None:
+    (tmp_path / ".git").mkdir()
+    ok("commit", "-q", "--user", SAID)
+    ok("tr", "start", f"Ask {SECRET}", "-q")
+    done = ok("purge", "--match", SECRET, "--yes")
+    assert "stays: the text in 1 commit or tag" in done.text
+    assert "first repeat the purge with --rewrite" in done.err
+    assert SECRET in ok("tr", "show").text
+    again = ok("purge", "--match", SECRET, "--yes", "--rewrite")
+    assert "stays" not in again.text
+    assert "first repeat" not in again.err
+    assert SECRET not in ok("tr", "show").text
 
 
 def test_a_search_that_finds_something_says_so_by_its_exit_code(

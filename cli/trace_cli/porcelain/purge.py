@@ -210,10 +210,17 @@ def _lines(
         yield f"left: {one_line(path)}: {one_line(why)}"
     for name in report.damaged:
         yield f"left: pack {one_line(name)} is corrupt; see `trace fsck`"
-    _warn(invocation, report, rewritten=rewritten)
+    stays = plan.structure if not rewritten else ()
+    if stays:
+        names = ", ".join(oid.short() for oid in stays[:3])
+        yield (
+            f"stays: the text in {counted(len(stays), 'commit or tag')} ({names}), in its message or title;"
+            " --rewrite removes it, and gives these and all later commits new ids"
+        )
+    _warn(invocation, report)
     yield from _absence_lines(invocation, report)
     if done and report.git_folder and (plan.packed or plan.loose):
-        _show_git(invocation, report.git_folder, plan)
+        _show_git(invocation, report.git_folder, plan, stays=bool(stays))
 
 
 def _reworded_lines(report: PurgeReport, *, done: bool) -> Iterator[str]:
@@ -228,7 +235,7 @@ def _reworded_lines(report: PurgeReport, *, done: bool) -> Iterator[str]:
             yield f"would be reworded without the text: {count} on {branch}"
 
 
-def _warn(invocation: Invocation, report: PurgeReport, *, rewritten: bool) -> None:
+def _warn(invocation: Invocation, report: PurgeReport) -> None:
     note, plan = invocation.note, report.plan
     if plan.guessable:
         note(
@@ -245,12 +252,6 @@ def _warn(invocation: Invocation, report: PurgeReport, *, rewritten: bool) -> No
         note(
             "note: the text is too long, or there are too many texts: Trace will refuse the same content,"
             " but not other content that contains the text"
-        )
-    if plan.structure and not rewritten:
-        names = ", ".join(oid.short() for oid in plan.structure[:3])
-        note(
-            f"note: the text is part of {counted(len(plan.structure), 'commit or tag object')} ({names});"
-            " --rewrite removes it, and gives these and all later commits new ids"
         )
     if plan.unreadable:
         note(f"note: {counted(len(plan.unreadable), 'object')} could not be read")
@@ -289,8 +290,12 @@ def _absence_lines(invocation: Invocation, report: PurgeReport) -> Iterator[str]
         yield f"not proven: {counted(len(absence.found), 'place')} ({read})"
 
 
-def _show_git(invocation: Invocation, prefix: str, plan: PurgePlan) -> None:
+def _show_git(invocation: Invocation, prefix: str, plan: PurgePlan, *, stays: bool) -> None:
     """Print how to delete copies in git and on other machines."""
+    if stays:
+        invocation.note(
+            "first repeat the purge with --rewrite: the text is still in commits or tags"
+        )
     paths = [f"{prefix}/objects/pack/{name}.pack" for name in plan.packed]
     invocation.note("git may have copies in its history. To remove them:")
     invocation.note("  1. revoke the credential, if it is one")
