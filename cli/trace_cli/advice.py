@@ -272,6 +272,8 @@ def hint(error: TraceError) -> str:
             return f"candidates: {shown}{more}"
     if isinstance(error, UnreadableInputError) and error.data.get("reason") == "trajectory":
         return "`trace trajectory import` reads trajectories of trail"
+    if isinstance(error, UnreadableInputError) and error.data.get("detected"):
+        return f"leave out --format, or give --format {error.data['detected']}"
     if isinstance(error, UnreadableInputError) and error.data.get("tried"):
         tried = ", ".join(list(error.data["tried"]))  # type: ignore[call-overload]
         return f"tried {tried}; `--format NAME` forces a format"

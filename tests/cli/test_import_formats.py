@@ -33,6 +33,18 @@ TRAJECTORY = {
 }
 
 
+def test_a_named_format_that_reads_nothing_is_refused(repository: Trace, tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(repository("demo", "--sample").out)
+    refused = repository("import", "--format", "codex", str(path))
+    assert refused.code == 2
+    assert f"no readable codex records: {path} looks like claude-code" in refused.err
+    assert "give --format claude-code" in refused.err
+    assert repository("branch").text == ""
+    # What it understands it reads, whatever the file looks like.
+    assert "21 messages" in repository("import", "--format", "anthropic", str(path)).text
+
+
 def test_a_file_of_no_known_format_says_what_it_is(repository: Trace, tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text(json.dumps({"name": "app", "version": "1.0.0"}))
     (tmp_path / "notes.jsonl").write_text("Remember the milk.\n")

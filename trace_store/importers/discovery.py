@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import BinaryIO
 
 from trace_store.base.environment import Environment
@@ -16,7 +17,7 @@ from trace_store.disk.files import Disk
 from trace_store.disk.git import find_git
 from trace_store.disk.layout import DIRECTORY_NAME
 from trace_store.errors import InvalidInputError, TraceError, UnreadableInputError
-from trace_store.importers.contract import Format, MultiTranscriptFormat
+from trace_store.importers.contract import Format, MultiTranscriptFormat, PlannedCommit
 from trace_store.importers.formats.claude_code import AGENT_FACTS_SUFFIX
 from trace_store.importers.formats.claude_code import every_history as every_history
 from trace_store.importers.input_files import (
@@ -29,6 +30,7 @@ from trace_store.importers.input_files import (
     is_folder,
     is_of_agent,
     plain_content,
+    read_lines,
 )
 from trace_store.importers.registry import (
     format_failure,
@@ -39,6 +41,7 @@ from trace_store.importers.registry import (
     suffixes,
 )
 from trace_store.importers.sniff import HEAD_BYTES, describe, is_trajectory, read_head
+from trace_store.objects.parts import Opaque
 
 MAXIMUM_STDIN_BYTES = 1 << 30
 
@@ -47,6 +50,7 @@ UNKNOWN_FORMAT = "unknown-format"
 TRAJECTORY = "trajectory"
 """A trajectory of the program trail, which is imported as a trajectory."""
 UNREADABLE = "unreadable"
+OTHER_FORMAT = "other-format"
 _WORKED_IN = re.compile(rb'"(?:cwd|directory)"\s*:\s*"([^"\\]+)"')
 
 
@@ -187,7 +191,10 @@ class _Selection:
             return b"", ImportItem(file.path, None, EMPTY)
         head = file.read_at(0, HEAD_BYTES)
         # After a power cut a file may start with zeros.
-        reader = self._named or format_of(head.lstrip(b"\0"))
+        detected = format_of(head.lstrip(b"\0"))
+        reader = self._named or detected
+        if reader is not None and detected is not None and reader.NAME != detected.NAME:
+            _check_understood(file, reader, detected, head)
         if reader is None:
             reason = TRAJECTORY if is_trajectory(head) else UNKNOWN_FORMAT
             return head, ImportItem(file.path, None, reason, looks=describe(head))
@@ -210,6 +217,31 @@ class _Selection:
     def _append(self, items: Sequence[ImportItem]) -> None:
         for item in items:
             self.items.setdefault(item.path, item)
+
+
+def _check_understood(file: Input, reader: Format, detected: Format, head: bytes) -> None:
+    """Check that the named format reads a message in the head of a file that looks like another format.
+
+    Raises:
+        UnreadableInputError: it reads none.
+    """
+    if reader.sniff(head) or reader.is_document(head) or _inner_reader(reader, head) is not None:
+        return
+    planner = reader.plan(file.name, file.read_at)
+    lines = read_lines(file.read_at, min(file.size, HEAD_BYTES))
+    planned = chain(chain.from_iterable(map(planner.feed, lines)), planner.finish())
+    messages = (m for each in planned if isinstance(each, PlannedCommit) for m in each.messages)
+    try:
+        if any(not isinstance(part, Opaque) for message in messages for part in message.parts):
+            return
+    except Exception:  # noqa: BLE001 - the import reports it
+        return
+    raise UnreadableInputError(
+        f"no readable {reader.NAME} records: {file.path} looks like {detected.NAME}",
+        path=file.path,
+        reason=OTHER_FORMAT,
+        detected=detected.NAME,
+    )
 
 
 def _inner_reader(reader: object, head: bytes) -> MultiTranscriptFormat | None:
