@@ -37,6 +37,7 @@ from trace_store.importers.registry import (
     format_named,
     format_of,
     formats,
+    has_marks,
     is_built_in,
     suffixes,
 )
@@ -225,7 +226,9 @@ def _check_understood(file: Input, reader: Format, detected: Format, head: bytes
     Raises:
         UnreadableInputError: it reads none.
     """
-    if reader.sniff(head) or reader.is_document(head) or _inner_reader(reader, head) is not None:
+    if not has_marks(detected) or reader.sniff(head) or reader.is_document(head):
+        return
+    if _inner_reader(reader, head) is not None:
         return
     planner = reader.plan(file.name, file.read_at)
     lines = read_lines(file.read_at, min(file.size, HEAD_BYTES))

@@ -78,6 +78,10 @@ BUILT_IN: tuple[Format, ...] = (
     chats.ANTHROPIC,
     chats.OPENAI,
 )
+_BY_SHAPE = (
+    *(chats.LANGCHAIN, chats.GEMINI_CONTENTS, chats.OPENAI_RESPONSES, chats.ANTHROPIC),
+    chats.OPENAI,
+)
 _BY_NAME = {format.NAME: format for format in BUILT_IN}
 _FUNCTIONS = ("sniff", "is_document", "histories", "plan", "resume")
 
@@ -165,6 +169,11 @@ def format_of(head: bytes) -> Format | None:
         except Exception as error:
             raise format_failure(format.NAME, error) from error
     return None
+
+
+def has_marks(format: Format) -> bool:
+    """Return False if a format is recognised only by the shape of its messages, which others may share."""
+    return format not in _BY_SHAPE
 
 
 def is_built_in(name: str) -> bool:
