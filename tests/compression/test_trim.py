@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compression.support.agent_session import LONG, agent_session, call
+from tests.compression.support.agent_session import LONG, agent_session, append_steps, call
 from tests.importers.support.transcripts import each_chosen_file
 from tests.support.pictures import png
 from trace_store import Image, Message, Repo, ToolResult
@@ -348,6 +348,27 @@ def test_the_newest_messages_fill_half_of_what_is_not_fixed() -> None:
         assert whole >= wanted
         tail = repo.compression.trim(10, partial=True, dry_run=True).stays["newest messages"]
         assert tail == sum(sizes[-(1_000 // sizes[-1]) :])
+
+
+def test_of_a_long_last_output_half_of_the_room_stays() -> None:
+    """The last answer speaks of it; older outputs make way first."""
+    with Repo.memory() as repo:
+        repo.append("user", "Look at the logs.")
+        append_steps(repo, 1, 6)
+        repo.commit([Message("assistant", [call(90, "Bash", command="cat server.log")])])
+        log = "\n".join(f"request {number} took {number * 37 % 991} ms" for number in range(600))
+        repo.commit([Message("tool", [ToolResult("call_90", log)])])
+        repo.append("assistant", "The slowest requests are in the last third.")
+        before = repo.compile().token_count
+        for percent in (70, 50, 25):
+            target = before * percent // 100
+            assert repo.compression.trim(target).met
+            sizes = [total for total, _ in repo.compile().message_tokens()]
+            assert 0.4 * target < sizes[-2] < 0.55 * target
+            assert max(sizes[:-2]) < sizes[-2]
+            repo.undo()
+        # A smaller target than it leaves room for cuts it, too.
+        assert repo.compression.trim(before // 15).met
 
 
 def test_an_answer_that_is_cut_says_by_how_much() -> None:

@@ -135,6 +135,9 @@ class _Trim:
 
     Attributes:
         unread: position of the first message that no model has seen.
+        tail: position from which messages stay whole.
+        newest_output: position of the newest output that a model has read, if it is before the tail; else -1.
+        room: the tokens of it that stay.
         savings: the tokens that each change saves, by step.
         reasons: the last step that changed a message, by position.
     """
@@ -152,6 +155,7 @@ class _Trim:
             at for at, each in enumerate(working.messages) if each.address not in within
         }
         self.unread = unread_from([each.role for each in working.messages])
+        self.newest_output, self.room = -1, 0
         self.tail = self._start_of_tail(keep_last)
         self.sizes = tuple(working.tokens)
         self.repeats = repeats(working, self._may_leave)
@@ -177,6 +181,11 @@ class _Trim:
         while at > first and room >= working.tokens[at - 1]:
             at -= 1
             room -= working.tokens[at]
+        newest = max((each.at for each in working.outputs if each.at < self.unread), default=-1)
+        if (
+            self.target >= 0 and newest < at
+        ):  # the last answer speaks of it, so as much of it stays as fits
+            self.newest_output, self.room = newest, room
         return at
 
     def is_done(self) -> bool:
@@ -188,8 +197,11 @@ class _Trim:
             *(self._superseded, self._duplicates, self._reasoning, self._failed),
             *(self._outputs, self._arguments, self._episodes, self._prose),
         )
-        for step, rule in zip(STEPS, rules, strict=True):
-            for at, saved in rule() if step in steps and not self.is_done() else ():
+        taken = [(step, rule) for step, rule in zip(STEPS, rules, strict=True) if step in steps]
+        if OUTPUT in steps:
+            taken.append((OUTPUT, self._newest))
+        for step, rule in taken:
+            for at, saved in rule() if not self.is_done() else ():
                 if saved:
                     self.savings.setdefault(step, []).append(saved)
                     self.reasons[at] = step
@@ -236,6 +248,11 @@ class _Trim:
             if output.outcome.failed:
                 yield output.at, self._shorten_output(output, FAILED_TOKENS)
 
+    def _newest(self) -> Iterator[tuple[int, int]]:
+        """Cut the newest output deeper than to its room, after everything else."""
+        at, self.newest_output = self.newest_output, -1
+        return (each for each in self._outputs() if each[0] == at)
+
     def _outputs(self) -> Iterator[tuple[int, int]]:
         for tokens in OUTPUT_TOKENS:
             for output in self._old_outputs():
@@ -255,7 +272,10 @@ class _Trim:
         if self.reasons.get(output.at) in DEDUPLICATION:
             return 0
         needed = working.total - self.target + _NOTE_TOKENS
-        share = (working.tokens[output.at] - needed) / max(1, self.sizes[output.at])
+        left = working.tokens[output.at] - needed
+        if output.at == self.newest_output:
+            left = max(left, self.room)
+        share = left / max(1, self.sizes[output.at])
         if self.target >= 0:
             tokens = max(tokens, int(len(output.text) * share) // CHARACTERS_PER_TOKEN)
         code = output.outcome.exit_code
@@ -317,7 +337,7 @@ class _Trim:
     def _is_episode(self, at: int) -> bool:
         """Return True if a note may replace it: no user message or last answer of a turn."""
         working = self.working
-        if not self._may_change(at) or working.is_users(at):
+        if not self._may_change(at) or working.is_users(at) or at == self.newest_output:
             return False
         if working.messages[at].role != "assistant" or at + 1 >= len(working.messages):
             return True
