@@ -83,6 +83,21 @@ def test_a_new_topic_is_saved_before_it_begins(repo: Repo) -> None:
     assert (each.trigger, each.commit) == ("topic", before)
 
 
+def test_an_import_finds_a_new_topic_after_its_first_prompt(repo: Repo, tmp_path: Path) -> None:
+    said = (
+        "The parser rejects nested brackets when whitespace precedes tokens quickly",
+        "Draft marketing email announcing summer discount campaign across european stores",
+    )
+    turns = [[("user", each), ("assistant", "Done.")] for each in said]
+    lines = [
+        json.dumps({"role": role, "content": text}) + "\n" for turn in turns for role, text in turn
+    ]
+    file = tmp_path / "chat.jsonl"
+    file.write_text("".join(lines))
+    repo.transcripts.import_(file)
+    assert [trigger for trigger, _ in made(repo)] == ["topic"]
+
+
 def test_token_thresholds(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TiktokenTokenizer, "count", None)  # it takes longer than the commit
     repo.store.config.set("automatic_checkpoint_tokens", "1k")

@@ -128,6 +128,25 @@ def test_a_commit_that_says_it_in_no_message_is_named_by_its_id(ok: Run) -> None
     assert [(each["commit"], each["addresses"]) for each in dry["commits"]] == [(commit, [])]
 
 
+def test_from_16_bytes_on_content_is_purged_by_its_id_without_force(
+    ok: Run, repository: Trace
+) -> None:
+    for said, code in (("x" * 15, 2), ("x" * 16, 0)):
+        ok("commit", "-q", "--user", said)
+        oid = str(hash_object(encode_blob(said.encode())))
+        assert repository("purge", oid, "--yes").code == code
+
+
+def test_a_journal_that_cannot_be_sealed_is_left_and_named(
+    ok: Run, repository: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ok("commit", "-q", "--no-seal", "--user", SAID)
+    monkeypatch.setattr("trace_store.maintenance.purge.seal", lambda _: None)
+    done = repository("purge", OID, "--yes")
+    assert done.code == 7
+    assert "left: journal/1: cannot be sealed" in done.text
+
+
 @pytest.mark.parametrize("words", [[], ["--rewrite"]])
 def test_a_guess_of_short_content_is_warned_of(ok: Run, words: list[str]) -> None:
     ok("commit", "-q", "--user", SAID)

@@ -103,6 +103,18 @@ def test_a_cut_goes_no_deeper_than_needed() -> None:
             assert target * 0.9 < done.after <= target
 
 
+def test_outputs_are_cut_in_turns_and_the_first_is_not_cut_to_nothing() -> None:
+    with Repo.memory() as repo:
+        for number in range(4):
+            build(repo, f"{number}\n{LONG * 4}")
+        sizes = [size for size, _ in repo.compile().message_tokens() if size > 1_000]
+        assert min(sizes) > 5_000
+        repo.compression.trim(repo.compile().token_count - sizes[0] * 9 // 10)
+        cut = [size for size, _ in repo.compile().message_tokens() if size > 200]
+        assert len(cut) == len(sizes)
+        assert min(cut) > 3_000
+
+
 def test_a_second_trim_counts_from_the_original() -> None:
     with Repo.memory() as repo:
         build(repo, LONG * 4)
@@ -243,6 +255,14 @@ def test_brackets_rules_and_numbers_are_not_kept() -> None:
     cut = shortened(text, 24, "abc.0")
     assert "return fold" in cut
     assert "}" not in cut
+
+
+def test_the_one_line_unlike_all_others_is_kept() -> None:
+    lines = [f"GET /health 200 in {number} ms" for number in range(300)]
+    lines[170] = "switched to the standby database"
+    cut = shortened("\n".join(lines), 40, "abc.0").splitlines()
+    assert lines[170] in cut
+    assert sum(line.startswith("GET") for line in cut) < 20
 
 
 def test_how_checks_ended_is_kept() -> None:

@@ -12,6 +12,7 @@ from tests.cli.conftest import ok, repository, trace
 from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store import FixedClock, Message, Repo
+from trace_store.errors import InvalidInputError
 from trace_store.history import commit
 from trace_store.history.draft import Draft
 from trace_store.objects import operations
@@ -53,6 +54,12 @@ def repo() -> Repo:
 )
 def test_words(repo: Repo, query: str, count: int) -> None:
     assert len(said(repo, query)) == count
+
+
+@pytest.mark.parametrize("query", ["~", "{ }", "→", "!?"])
+def test_signs_alone_are_no_query(repo: Repo, query: str) -> None:
+    with pytest.raises(InvalidInputError, match="nothing to search for"):
+        said(repo, query)
 
 
 def test_an_argument_of_several_words_ranks_exact_phrases_first(ok: Run) -> None:

@@ -30,6 +30,8 @@ def test_a_commit_tells_kinds_and_never_values(
     assert (run.code, run.err) == (0, "")
     run = repository("commit", "--user", f"{TOKEN} {TOKEN} {OTHER}", "-m", f"with {OTHER}")
     assert run.err == "4 secrets replaced (aws-access-key 2, github-token 2)\n"
+    run = repository("commit", "--user", f"{TOKEN} {OTHER} {TOKEN} {TOKEN}")
+    assert run.err == "4 secrets replaced (github-token 3, aws-access-key 1)\n"
     told = json.loads(repository("commit", "--result-json", "--user", f"x {TOKEN}").out)
     assert told["secrets"] == {"github-token": 1}
     assert repository("label", "HEAD.0", "--add", OTHER).code == 0

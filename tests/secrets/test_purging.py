@@ -424,6 +424,26 @@ def test_texts_that_are_too_many_are_not_refused_afterwards_and_that_is_told(
             repo.append("user", again)
 
 
+def test_each_other_file_with_the_content_is_counted(tmp_path: Path) -> None:
+    places = (
+        "tmp/left",
+        "cache/search.sqlite3",
+        "lost-found/old",
+        "index/notes",
+        "local/imports/x",
+    )
+    counts = []
+    for number in range(len(places) + 1):
+        with Repo.init(str(tmp_path / str(number))) as repo:
+            as_loose(repo)
+            for place in places[:number]:
+                file = tmp_path / str(number) / ".trace" / place
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(SAID)
+            counts.append(purged(repo.store, SECRET).files)
+    assert counts == [counts[0] + number for number in range(len(places) + 1)]
+
+
 def test_what_was_removed_is_counted(tmp_path: Path) -> None:
     with Repo.init(str(tmp_path)) as repo:
         as_loose(repo)
