@@ -108,7 +108,7 @@ class CompressionPlan:
         before: tokens of the context now.
         after: the maximum tokens of the context afterwards.
         smallest: the smallest target that keeps the same messages; a smaller one may keep fewer recent messages.
-        messages: how much of `before` the messages are; the rest are the agent's own instructions and tools.
+        messages: how much of `before` the messages are, as `CompiledContext.message_part`.
         runs: the runs to replace.
         kept: the number of kept messages of the range, by reason.
     """

@@ -97,7 +97,7 @@ class TrimResult:
     Attributes:
         target: the requested tokens; None for a deduplication.
         before, after: the tokens of the context.
-        messages: how much of `before` the messages are; the rest are the agent's own instructions and tools.
+        messages: how much of `before` the messages are, as `CompiledContext.message_part`.
         steps: the savings of each step, in order.
         stays: if the target is not met, the tokens of untrimmed content by reason, largest first.
         changes: the addresses of shortened messages, each with the reason.

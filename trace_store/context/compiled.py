@@ -535,7 +535,10 @@ class CompiledContext(RenderableContext):
 
     @property
     def message_part(self) -> int:
-        """How much of `token_count` the messages are; the rest are the agent's own instructions and tools."""
+        """How much of `token_count` the messages are.
+
+        The rest are the agent's instructions, tools and unrecorded text.
+        """
         return min(self.token_count, as_counted(self, self.message_token_count))
 
     @property

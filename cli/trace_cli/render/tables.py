@@ -202,6 +202,10 @@ def date(milliseconds: int) -> str:
     return NO_TIME if known is None else moment(known)
 
 
+BESIDE = "the agent's instructions, tools and unrecorded text"
+"""What of a reported request is not in the messages. Transcripts leave out reminders, attachments and reasoning."""
+
+
 def token_summary(context: CompiledContext | Status) -> str:
     """Describe a context's token counts: of the messages, and of the last request."""
     total, text = context.token_count or 0, context.text_token_count or 0
@@ -216,7 +220,7 @@ def token_summary(context: CompiledContext | Status) -> str:
         return said
     said = f"about {counted(rounded(estimated), 'token')}; the last request was {number(reported)} (reported)"
     if beside := rounded(total - (context.message_token_count or 0)):
-        said += f", so about {number(beside)} are the agent's instructions and tools"
+        said += f", so about {number(beside)} are {BESIDE}"
     if context.token_source.endswith("+estimate"):
         said += f"; now about {number(rounded(total))} in all"
     return said
@@ -233,7 +237,7 @@ def savings(before: int, after: int, messages: int) -> str:
     said = f"{share(saved, messages)} of the messages saved"
     if 100 * beside <= before:
         return said
-    what = f"{number(rounded(beside))} tokens are the agent's own instructions and tools"
+    what = f"about {number(rounded(beside))} tokens are {BESIDE}"
     return f"{said}; {share(saved, before)} of the request, of which {what}"
 
 
