@@ -297,6 +297,24 @@ def test_reports_and_instructions_stay_longer(tool: str, arguments: dict[str, st
     assert kept[tool] >= kept["Fetch"]
 
 
+def test_a_report_is_whole_while_an_output_of_its_size_is_cut() -> None:
+    with Repo.memory() as repo:
+        repo.append("user", "Go on.")
+        for id, name, arguments in (
+            ("1", "Task", {"prompt": "Look."}),
+            ("2", "Fetch", {"url": "x"}),
+        ):
+            repo.commit([Message("assistant", [ToolCall(id, name, json.dumps(arguments))])])
+            repo.commit([Message("tool", [ToolResult(id, f"{name}\n{LONG}\n{LONG.upper()}")])])
+        repo.append("assistant", "Read both.")
+        before = [size for size, _ in repo.compile().message_tokens()]
+        assert before[2] > 2_000
+        repo.compression.trim(repo.compile().token_count - 1_000, keep_last=0)
+        after = [size for size, _ in repo.compile().message_tokens()]
+        assert after[2] == before[2]
+        assert after[4] < before[4]
+
+
 def test_the_cause_of_a_failed_build_is_kept_and_its_stack_is_not() -> None:
     lines = [f"transforming module_{number}.ts" for number in range(200)]
     lines += ["x Build failed in 301ms", "error during build:"]

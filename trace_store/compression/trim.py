@@ -250,13 +250,16 @@ class _Trim:
 
     def _newest(self) -> Iterator[tuple[int, int]]:
         """Cut the newest output deeper than to its room, after everything else."""
-        at, self.newest_output = self.newest_output, -1
-        return (each for each in self._outputs() if each[0] == at)
+        newest, self.newest_output = self.newest_output, -1
+        return self._cut(lambda at: at == newest)
 
     def _outputs(self) -> Iterator[tuple[int, int]]:
+        return self._cut(lambda _: True)
+
+    def _cut(self, is_wanted: Callable[[int], bool]) -> Iterator[tuple[int, int]]:
         for tokens in OUTPUT_TOKENS:
             for output in self._old_outputs():
-                if output.action.kind != PLAN:
+                if output.action.kind != PLAN and is_wanted(output.at):
                     least = SMALLEST_FAILURE if output.outcome.failed else 0
                     share = WEIGHT if self._weighs_more(output) else 1
                     yield output.at, self._shorten_output(output, max(tokens * share, least))
