@@ -173,6 +173,18 @@ def test_pinned_messages_stay_verbatim_however_often_one_compresses(store: Store
         talk(store, 3)
 
 
+def test_the_last_prompt_of_the_user_stays_however_much_work_followed(store: Store) -> None:
+    talk(store, 3)
+    writer, prompt = Writer(store, author="A"), "Now find out why the second test fails."
+    commit(writer, [Message("user", prompt)])
+    for number in range(20):
+        commit(writer, [Message("assistant", f"Step {number}. {WORDS * 4}")])
+    written(verbs(store).compress(to=1_000))
+    texts = [each.text for each in compiled(store).messages]
+    assert prompt in texts
+    assert f"Step 3. {WORDS * 4}" not in texts
+
+
 def test_instructions_and_calls_without_a_result_stay(store: Store) -> None:
     system = commit(
         Writer(store, author="A"), [Message("system", "Answer in French. " * 30)]

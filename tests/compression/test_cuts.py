@@ -11,7 +11,7 @@ import pytest
 from tests.compression.support.agent_session import LONG, call, result
 from tests.support.pictures import png
 from trace_store import Image, Message, Repo, Text, ToolCall, ToolResult
-from trace_store.compression.cuts import shortened
+from trace_store.compression.cuts import shortened, shorter_call
 from trace_store.context.activity import counts_checks, says_failure
 
 FAILURES = [
@@ -193,6 +193,16 @@ def test_an_output_in_a_json_object_is_cut_by_its_lines() -> None:
         assert lines[90] in cut
         assert "lines removed" in cut
         assert missing(cut) == 200 - sum(line in lines for line in cut.splitlines())
+
+
+def test_a_long_argument_is_cut_to_a_few_lines() -> None:
+    made = ToolCall("1", "Write", json.dumps({"file_path": "a.py", "content": LONG * 3}))
+    cut = shorter_call(made, "abc.0")
+    assert isinstance(cut, ToolCall)
+    arguments = json.loads(cut.arguments)
+    assert arguments["file_path"] == "a.py"
+    assert "lines removed" in arguments["content"]
+    assert len(arguments["content"]) < 500
 
 
 def test_a_heading_goes_with_what_is_below_it() -> None:
