@@ -137,6 +137,16 @@ def test_from_16_bytes_on_content_is_purged_by_its_id_without_force(
         assert repository("purge", oid, "--yes").code == code
 
 
+def test_the_text_goes_from_the_reflogs(ok: Run, tmp_path: Path) -> None:
+    ok("commit", "-q", "--user", SAID, "-m", f"about {SECRET}")
+    logs = [tmp_path / ".trace/logs/HEAD.log", tmp_path / ".trace/logs/refs/heads/main.log"]
+    assert SECRET in "".join(each.read_text() for each in logs if each.exists())
+    ok("purge", "--match", SECRET, "--yes")
+    left = "".join(each.read_text() for each in logs if each.exists())
+    assert SECRET not in left
+    assert "about [purged]" in left
+
+
 def test_a_journal_that_cannot_be_sealed_is_left_and_named(
     ok: Run, repository: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

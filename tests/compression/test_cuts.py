@@ -205,6 +205,13 @@ def test_a_long_argument_is_cut_to_a_few_lines() -> None:
     assert len(arguments["content"]) < 500
 
 
+def test_the_note_in_a_long_line_counts_the_characters_that_are_missing() -> None:
+    text = "word " * 2_000
+    head, note, tail = shortened(text.strip(), 60, "abc.0").splitlines()
+    [gone] = re.findall(r"\[([\d,]+) characters removed", note)
+    assert len(head) + int(gone.replace(",", "")) + len(tail) == len(text.strip())
+
+
 def test_a_heading_goes_with_what_is_below_it() -> None:
     """Else it would be read as that of the next lines that stay."""
     filler = "  filler: 1234567890,\n" * 9

@@ -54,6 +54,16 @@ def test_the_same_fact_in_other_forms_is_kept() -> None:
         assert Told(told).keeps(DECISIONS, f"We will use {one} instead of {other} for the {thing}")
 
 
+def test_a_fact_in_another_grammatical_form_is_kept() -> None:
+    told = Told(
+        "- the user wants us to avoid renaming the parser tables, and never deleted any index"
+    )
+    assert told.keeps(CONSTRAINTS, "Never delete any index!")
+    assert Told("never renaming the parser tables").keeps(
+        CONSTRAINTS, "Never rename the parser table!"
+    )
+
+
 @pytest.mark.parametrize(
     ("path", "told", "is_kept"),
     [

@@ -159,6 +159,21 @@ def test_a_note_names_the_work_and_its_messages_come_back(repo: Repo) -> None:
     assert before.address in [m.address for m in repo.compile().messages]
 
 
+def test_only_as_much_work_becomes_a_note_as_the_target_needs() -> None:
+    with Repo.memory() as repo:
+        repo.append("user", "Look at all of it.")
+        for number in range(30):
+            repo.commit(
+                [Message("assistant", [call(number, "Bash", command=f"cat part_{number}")])]
+            )
+            repo.commit([Message("tool", [ToolResult(f"call_{number}", "It is fine. " * 20)])])
+        repo.append("assistant", "All is fine.")
+        repo.append("user", "Thanks.")
+        result = repo.compression.trim(repo.compile().token_count * 80 // 100, keep_last=1)
+        assert {step.reason for step in result.steps} >= {"episode"}
+        assert 6 <= len(result.replaced) < 30
+
+
 def test_trimming_again_goes_on_from_what_is_left(repo: Repo) -> None:
     whole = repo.compile()
     repo.compression.trim(whole.token_count // 2)

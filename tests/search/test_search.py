@@ -62,6 +62,13 @@ def test_signs_alone_are_no_query(repo: Repo, query: str) -> None:
         said(repo, query)
 
 
+def test_20_hits_are_found_unless_more_are_asked_for(repo: Repo) -> None:
+    for number in range(25):
+        repo.append("user", f"remark {number}")
+    assert len(said(repo, "remark")) == 20
+    assert len(said(repo, "remark", limit=24)) == 24
+
+
 def test_an_argument_of_several_words_ranks_exact_phrases_first(ok: Run) -> None:
     for text in ("the old build cache", "cache of the build", "clear the Build cache", "a build"):
         ok("commit", "-q", "--user", text)

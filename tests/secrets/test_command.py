@@ -11,7 +11,9 @@ import pytest
 
 from tests.secrets.test_engine import OTHER, TOKEN
 from tests.support.command_line import Trace
+from trace_store import Repo, Store
 from trace_store.base.environment import Environment
+from trace_store.objects.commit import read_commit
 
 
 def stored(folder: Path) -> bytes:
@@ -40,12 +42,24 @@ def test_a_commit_tells_kinds_and_never_values(
     assert OTHER.encode() not in everything
 
 
+@pytest.mark.parametrize(("mode", "count"), [("redact", 1), ("warn", 0)])
+def test_a_commit_records_whether_its_secrets_were_replaced(mode: str, count: int) -> None:
+    with Repo(Store.memory(), secrets=mode) as repo:
+        done = repo.append("user", f"here {TOKEN}")
+        commit = read_commit(done.oid, repo.store.objects.read)
+    assert dict(done.secrets) == {"github-token": 1}
+    assert dict(done.redacted) == {"github-token": 1} if count else not done.redacted
+    assert len(commit.meta) == count
+
+
 def test_block_leaves_the_store_as_it_is(repository: Trace, settings: Path, tmp_path: Path) -> None:
     before = stored(tmp_path)
     run = repository("commit", "--secrets", "block", "--user", f"one\ntwo {TOKEN}")
     assert run.code == 3
     assert "secret (github-token) found in content 1, line 2, column 5" in run.err
     assert TOKEN not in run.err
+    run = repository("commit", "--secrets", "block", "--user", f"\n{TOKEN}")
+    assert "line 2, column 1" in run.err
     assert stored(tmp_path) == before
     settings.write_text('mode = "block"\n')
     assert repository("commit", "--user", TOKEN).code == 3
