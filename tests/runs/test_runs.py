@@ -389,3 +389,12 @@ def test_runs_are_found_by_the_beginning_of_their_id(repo: Repo) -> None:
         repo.runs.read("night")
     with pytest.raises(errors.RefNotFoundError, match="no run 'weekly'"):
         repo.runs.read("weekly")
+
+
+def test_a_run_that_was_read_before_is_read_on(repo: Repo) -> None:
+    with repo.runs.start("Fix", id="nightly") as run:
+        step = run.step("thinking", "first")
+        known = repo.runs.read("nightly")
+        step.complete("done")
+        run.step("thinking", "second").complete()
+        assert repo.runs.read("nightly", known).steps == repo.runs.read("nightly").steps

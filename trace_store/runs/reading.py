@@ -143,12 +143,19 @@ def find_id(store: Store, name: str) -> str:
     return found[0]
 
 
-def read_run(store: Store, name: str) -> RunRecord:
-    """Return a whole run, given its id or a unique beginning of it; raises as `find_id` and `list_runs`."""
+def read_run(store: Store, name: str, known: RunRecord | None = None) -> RunRecord:
+    """Return a whole run, given its id or a unique beginning of it; raises as `find_id` and `list_runs`.
+
+    If it was read before, only the commits since then are read.
+    """
     id = find_id(store, name)
     tips = store.refs.tips(run_ref(id))
+    before = known if known is not None and known.id == id else None
     steps: dict[Address, StepRecord] = {}
-    for step in steps_between(store, tips):
+    for step in before.steps if before is not None else ():
+        assert step.address is not None
+        steps[step.address] = step
+    for step in steps_between(store, tips, before.tips if before is not None else ()):
         assert step.address is not None
         steps[step.address] = step
     in_order = sorted(steps.values(), key=lambda step: (step.number, step.started))

@@ -118,15 +118,19 @@ class Runs:
         """Return the runs that run in this working copy now; those that ended cost nothing."""
         return reading.running(self._store)
 
-    def read(self, name: str) -> RunRecord:
+    def read(self, name: str, known: RunRecord | None = None) -> RunRecord:
         """Return a run with its steps, given its id or the beginning of it.
+
+        Args:
+            name: its id or the beginning of it.
+            known: what an earlier call returned; then only what came since is read.
 
         Raises:
             RefNotFoundError: there is none.
             AmbiguousRevisionError: several ids begin like this.
         """
         check.text(name=name)
-        return reading.read_run(self._store, name)
+        return reading.read_run(self._store, name, known)
 
     def watch(self, name: str, *, timeout: float | None = None) -> Iterator[RunEvent]:
         """Yield what a run did so far and does, each thing once and in order, until it ends.
