@@ -11,9 +11,14 @@ from tests.exporters.support.sessions import MODEL, rich_repository, rich_sessio
 from tests.importers.support.transcripts import Transcript, call
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
-from trace_store.errors import AmbiguousRevisionError, RevisionNotFoundError, UnbornBranchError
+from trace_store.errors import (
+    AmbiguousRevisionError,
+    MessageNotFoundError,
+    RevisionNotFoundError,
+    UnbornBranchError,
+)
 from trace_store.exporters.contract import models_of
-from trace_store.exporters.overview import result_turns, tool_calls
+from trace_store.exporters.overview import number_turns, result_turns, tool_calls
 from trace_store.exporters.session import find_branch, read_session
 from trace_store.history import commit
 from trace_store.history.draft import Draft
@@ -219,3 +224,31 @@ def test_a_result_leads_to_its_own_call(tmp_path: Path) -> None:
     told = tool_calls(session)
     assert [told[r.call, r.call_id][0] for r in results] == ["Read", "Bash"]
     assert len(result_turns(session)) == 2
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_part_of_a_session_has_the_turns_and_numbers_of_the_whole(hidden: bool) -> None:
+    repo = rich_repository()
+    whole = repo.sessions.read(hidden=hidden)
+    numbers = list(number_turns(whole))
+    for start in range(len(whole.turns)):
+        part = repo.sessions.part(start=start, count=3, hidden=hidden)
+        addresses = [turn.message.address for turn in part.turns]
+        assert addresses == [t.message.address for t in whole.turns[start : start + 3]]
+        for (_, own), (_, same) in zip(number_turns(part), numbers[start : start + 3], strict=True):
+            assert (own.number, own.tokens) == (same.number, same.tokens)
+            assert own.tokens is None or own.total == same.total
+        assert (part.start, part.count) == (start, len(whole.turns))
+    last = repo.sessions.part(count=2, hidden=hidden)
+    assert [t.message.address for t in last.turns] == [t.message.address for t in whole.turns[-2:]]
+
+
+def test_a_part_is_found_by_a_message_in_its_middle() -> None:
+    repo = rich_repository()
+    whole = repo.sessions.read(hidden=True)
+    middle = whole.turns[5].message.address
+    part = repo.sessions.part(around=middle, count=5, hidden=True)
+    assert part.turns[2].message.address == middle
+    gone = next(turn for turn in whole.turns if turn.hidden == "replaced").message.address
+    with pytest.raises(MessageNotFoundError):
+        repo.sessions.part(around=gone)

@@ -193,12 +193,14 @@ class ExportSession:
         commit: the compiled commit.
         turns: messages in context order; hidden ones only if requested.
         context: the compiled context, which counts tokens and renders for providers.
-        model: the model of the last answer, or "".
+        model: the model of the last answer in `turns`, or "".
         below: branches below the session's: subagents, rewinds, copies.
         hidden_count: number of messages that the context hides.
         reader: reads the facts and raw records of its transcript when asked.
         begin: index in `turns` of the message that the session was looked up by; 0 if by anything else.
         project: the folder that holds the repository; "" if it is in memory.
+        start: number of messages before `turns`; 0 unless it is a part of a session.
+        count: number of messages of the whole session.
     """
 
     id: str
@@ -214,6 +216,8 @@ class ExportSession:
     reader: Reader = field(hidden=True)
     begin: int = 0
     project: str = ""
+    start: int = 0
+    count: int = 0
 
     @property
     def tools(self) -> tuple[Any, ...]:

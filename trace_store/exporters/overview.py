@@ -13,6 +13,7 @@ from typing import Any
 
 from trace_store.base.frozen import value
 from trace_store.base.ident import format_time
+from trace_store.context.compiled import tokens_before
 from trace_store.context.wording import excerpt
 from trace_store.exporters.contract import (
     AGENTS,
@@ -52,13 +53,15 @@ class MessageNumbers:
 
 def number_turns(session: ExportSession) -> Iterator[tuple[SessionTurn, MessageNumbers]]:
     """Yield each turn with its number and tokens."""
-    counts = [tokens for tokens, _ in session.context.message_tokens()]
-    totals = list(accumulate(counts))
-    total = 0
-    for number, turn in enumerate(session.turns, 1):
+    places = [turn.message.position for turn in session.turns if not turn.hidden]
+    first, last = min(places, default=0), max(places, default=-1)
+    counts = [tokens for tokens, _ in session.context.message_tokens(first, last + 1)]
+    total = tokens_before(session.context, first)
+    totals = list(accumulate(counts, initial=total))[1:]
+    for number, turn in enumerate(session.turns, session.start + 1):
         tokens = None
         if not turn.hidden:
-            at = turn.message.position
+            at = turn.message.position - first
             tokens, total = counts[at], totals[at]
         yield turn, MessageNumbers(number, tokens, total)
 

@@ -9,17 +9,22 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
-from trace_store.base.frozen import replace
+from trace_store.base.frozen import replace, value
 from trace_store.base.oid import OID_BYTES, ObjectId
 from trace_store.context.compile_index import IS_MARKED, MessageRecord, priority_flag
-from trace_store.context.compiled import CompiledContext, CompiledMessage
+from trace_store.context.compiled import CompiledContext, CompiledMessage, CompiledMessages
 from trace_store.context.compiler import ContextCompiler, compile
 from trace_store.context.fold import Entry
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.contracts.ref_names import BRANCHES, SESSIONS
-from trace_store.errors import InvalidInputError, NotFoundError, RevisionNotFoundError
+from trace_store.errors import (
+    InvalidInputError,
+    MessageNotFoundError,
+    NotFoundError,
+    RevisionNotFoundError,
+)
 from trace_store.exporters.contract import SKIPPED, ExportSession, Facts, SessionTurn, SubBranch
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
@@ -29,6 +34,8 @@ from trace_store.store import revision as revisions
 from trace_store.store.store import Store
 from trace_store.transcripts.sources import SOURCE_KEY, records_unless_purged
 
+_Shown: TypeAlias = tuple[CompiledMessage, str]
+"""A message, and why it is hidden, as in `SessionTurn.hidden`."""
 FACT_COMMITS = 64
 """Number of commits to search for a session's facts."""
 
@@ -50,6 +57,7 @@ def read_session(
     model: str = "",
     hidden: bool = False,
     contexts: ContextCompiler | None = None,
+    part: Part | None = None,
 ) -> ExportSession:
     """Return what a branch, commit or session compiles to, with its commits' facts.
 
@@ -60,6 +68,7 @@ def read_session(
         model: the model to count tokens for.
         hidden: include removed, replaced and skipped messages.
         contexts: the store's compiler, if one is open.
+        part: the messages to read; None reads all.
 
     Raises:
         RevisionNotFoundError: no such commit or session.
@@ -77,7 +86,12 @@ def read_session(
     context = compile(contexts, revision, at=at, model=model)
     if context.commit is None:
         raise RevisionNotFoundError(f"{revision} has no context", revision=revision)
-    turns = tuple(read_turns(contexts, context, hidden=hidden))
+    hidden_count = sum(1 for e in contexts.fold(context.commit).entries if not is_shown(e))
+    messages = _messages(contexts, context, hidden=hidden and (part is None or hidden_count > 0))
+    chosen = range(len(messages)) if part is None else part.choose(context, messages)
+    turns = tuple(
+        read_turns(contexts, context, messages[chosen.start : chosen.stop], whole=part is None)
+    )
     format_, id_, thread = session_name(ref) or ("", ref.removeprefix(BRANCHES), "")
     return ExportSession(
         id=id_ or context.commit.short(),
@@ -89,10 +103,52 @@ def read_session(
         context=context,
         model=next((t.message.model for t in reversed(turns) if t.message.model), ""),
         below=tuple(_below(store, ref)) if ref else (),
-        hidden_count=sum(1 for e in contexts.fold(context.commit).entries if not is_shown(e)),
+        hidden_count=hidden_count,
         reader=_Reader(contexts, context.commit),
         project=os.path.dirname(store.layout.root) if store.local else "",
+        start=chosen.start,
+        count=len(messages),
     )
+
+
+@value
+class Part:
+    """A part of a session's messages.
+
+    Attributes:
+        count: how many messages, at most.
+        start: number of the first one, from 0; None is the last `count`.
+        around: a message that shall be in the middle; it overrides `start`.
+    """
+
+    count: int
+    start: int | None = None
+    around: Address | None = None
+
+    def choose(self, context: CompiledContext, messages: Sequence[_Shown]) -> range:
+        """Return the places of these messages.
+
+        Raises:
+            MessageNotFoundError: the message `around` is not among them.
+        """
+        start = len(messages) - self.count if self.start is None else self.start
+        if self.around is not None:
+            start = self._place(context, messages, self.around) - self.count // 2
+        start = max(0, min(start, len(messages)))
+        return range(start, min(start + self.count, len(messages)))
+
+    def _place(self, context: CompiledContext, messages: Sequence[_Shown], address: Address) -> int:
+        if isinstance(messages, _Visible):
+            record = context.view.find(address)
+            place = None if record is None else record.ordinal - 1
+        else:
+            found = (at for at, (each, _) in enumerate(messages) if each.address == address)
+            place = next(found, None)
+        if place is None:
+            raise MessageNotFoundError(
+                f"the context does not contain {address}", address=str(address)
+            )
+        return place
 
 
 def session_with(store: Store, address: Address, *, hidden: bool = False) -> ExportSession:
@@ -225,23 +281,25 @@ ANSWERER = "assistant"
 
 
 def read_turns(
-    contexts: ContextCompiler, context: CompiledContext, *, hidden: bool
+    contexts: ContextCompiler,
+    context: CompiledContext,
+    messages: Iterable[_Shown],
+    *,
+    whole: bool,
 ) -> Iterator[SessionTurn]:
-    """Yield the messages of a context.
+    """Yield the turns of some messages of a context.
 
-    With `hidden`, all messages in order of creation.
+    Only for the whole context, usage reports in later commits are found, and stale ones told.
     """
-    messages: list[tuple[CompiledMessage, str]] = [(message, "") for message in context.messages]
-    if hidden and context.commit is not None:
-        messages = _with_hidden(contexts, context.commit, list(context.messages))
-    reports = _reports(contexts, context.commit)
+    messages = list(messages)
+    reports = _reports(contexts, context.commit) if whole else _reports_beside(contexts, messages)
     # A usage report belongs to the last answer of its commit.
     reporting = {
         message.record.home_commit: message.address
         for message, _ in messages
         if message.role == ANSWERER
     }
-    is_stale = _stale_reports(contexts, context.commit)
+    is_stale = _stale_reports(contexts, context.commit if whole else None)
     for message, why in messages:
         home, address = message.record.home_commit, message.address
         report = reports.get(home) if reporting.get(home) == address else None
@@ -262,6 +320,48 @@ def read_turns(
         )
 
 
+class _Visible(Sequence[_Shown]):
+    """The messages of a context, read on access, as `_with_hidden` returns them."""
+
+    def __init__(self, messages: CompiledMessages) -> None:
+        self._messages = messages
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> _Shown: ...
+        @overload
+        def __getitem__(self, index: slice) -> list[_Shown]: ...
+
+    def __getitem__(self, index: int | slice) -> _Shown | list[_Shown]:
+        if isinstance(index, slice):
+            return [(message, "") for message in self._messages[index]]
+        return self._messages[index], ""
+
+
+def _messages(
+    contexts: ContextCompiler, context: CompiledContext, *, hidden: bool
+) -> Sequence[_Shown]:
+    """Return the messages of a context; with `hidden`, all messages in order of creation."""
+    if hidden and context.commit is not None:
+        return _with_hidden(contexts, context.commit, list(context.messages))
+    return _Visible(context.messages)
+
+
+def _reports_beside(contexts: ContextCompiler, messages: Iterable[_Shown]) -> dict[bytes, Usage]:
+    """Return the usage reports in the commits of some answers, by commit."""
+    reports: dict[bytes, Usage] = {}
+    for home in {m.record.home_commit for m, _ in messages if m.role == ANSWERER}:
+        commit = contexts.read_commit(home)
+        report = next((_usage(o.fields) for o in commit.operations if o.name == ops.USAGE), None)
+        if report is not None:
+            reports[home] = report
+    return reports
+
+
 def _birth_of(contexts: ContextCompiler, record: MessageRecord) -> tuple[ObjectId, int]:
     """Return birth commit and number of a message.
 
@@ -276,7 +376,7 @@ def _birth_of(contexts: ContextCompiler, record: MessageRecord) -> tuple[ObjectI
 
 def _with_hidden(
     contexts: ContextCompiler, tip: ObjectId, shown: Sequence[CompiledMessage]
-) -> list[tuple[CompiledMessage, str]]:
+) -> list[_Shown]:
     """Return visible and hidden messages in order of creation, with hidden state."""
     source = _HiddenSource(contexts)
     visible = iter(shown)

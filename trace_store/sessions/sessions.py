@@ -31,6 +31,7 @@ from trace_store.exporters.contract import AGENTS, REWINDS, Exported, ExportSess
 from trace_store.exporters.files import SavedPages, save_page
 from trace_store.exporters.registry import writer_named
 from trace_store.exporters.session import (
+    Part,
     base_length,
     find_branch,
     read_session,
@@ -364,6 +365,41 @@ class Sessions:
         check.flag(hidden=hidden)
         name = self._revision(name_of(session, "session"))
         return read_session(self._writer.store, name, at=at, hidden=hidden)
+
+    def part(
+        self,
+        session: Revision = "HEAD",
+        *,
+        start: int | None = None,
+        around: str | Address = "",
+        count: int = 200,
+        at: str = "",
+        hidden: bool = False,
+    ) -> ExportSession:
+        """Return some messages of a session, as `read` returns all; the work depends on the part, not on the session.
+
+        Args:
+            session: as in `read`.
+            start: number of the first message, from 0; None returns the last ones.
+            around: a message that shall be in the middle, in place of `start`.
+            count: the most messages to return.
+            at: as in `read`.
+            hidden: as in `read`.
+
+        Raises:
+            MessageNotFoundError: the session does not hold the message, or hides it.
+            As `read`.
+        """
+        check.text(at=at)
+        check.flag(hidden=hidden)
+        check.integer(1, 2**31, count=count)
+        if start is not None:
+            check.integer(0, 2**31, start=start)
+        store, contexts = self._writer.store, self._writer.contexts
+        name = self._revision(name_of(session, "session"))
+        address = resolve_address(store, name_of(around, "around")) if around else None
+        part = Part(count, start, address)
+        return read_session(store, name, at=at, hidden=hidden, contexts=contexts, part=part)
 
     def _revision(self, name: str) -> str:
         """Return a revision whose session, if it starts with one, is named by its branch."""
