@@ -159,6 +159,8 @@ HINTS: dict[str, str] = {
     ErrorCode.NO_TRAJECTORY: "`trace trajectory start TITLE` starts one; `trace trajectory list` lists all",
     ErrorCode.NO_GIT: "change to a folder of the code, or use -C",
     ErrorCode.CODE_NOT_FOUND: "`git log --oneline` lists commits; FILE and FILE:LINE are relative to this folder",
+    ErrorCode.PORT_IN_USE: "--port 0 takes a free one; the page of an earlier `trace web` may still be open there",
+    ErrorCode.PACKAGE_MISSING: "`pip install 'trace-store[web]'` installs it",
     ErrorCode.HOOK_TRACKED: 'add this line to it: trace trajectory hook run {hook} "$@" || :',
     ErrorCode.HOOK_EXISTS: "move or delete {path}, which is not called any more, and try again",
     ErrorCode.TASK_UNREACHABLE: "without --fetch nothing is asked; nothing was written",

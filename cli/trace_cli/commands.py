@@ -19,7 +19,7 @@ HEADINGS = {
 
 COMMON = {
     "Start a repository": ("init", "import"),
-    "Read sessions": ("sessions", "view", "search"),
+    "Read sessions": ("sessions", "view", "web", "search"),
     "Record messages": ("commit", "compile"),
     "Change the context; nothing is lost": ("edit", "remove", "restore", "pin"),
     "Examine history and state": ("status", "log", "show", "diff"),
@@ -78,6 +78,7 @@ _PORCELAIN = (
     ("runs", "runs:GROUP", "List and watch what agents do, step by step"),
     ("search", "search:run", "Search the text of messages"),
     ("view", "view:view", "Read a session"),
+    ("web", "web:web", "Watch, read and compare sessions in the browser"),
     ("show", "show:show", "Show a commit, a message or an object"),
     ("branch", "branch:branch", "List, create or delete branches"),
     ("switch", "switch:switch", "Switch branches"),

@@ -113,12 +113,14 @@ WITHOUT_REPOSITORY = {"demo", "completion", "help", "version"}
 """Commands that need no open repository, and call no function of the library for it."""
 WITH_GIT = {"why"}
 """Commands that need a git repository; `tests/trajectories/test_why.py` runs them."""
+SERVING = {"web"}
+"""Commands that run until Ctrl-C; `tests/web/test_server.py` runs them."""
 
 
 def test_every_command_is_followed() -> None:
     named = {row.name for row in COMMANDS if row.category != PLUMBING}
-    assert named == RUNS.keys() | WITHOUT_REPOSITORY | WITH_GIT
-    assert len(named) == len(RUNS) + len(WITHOUT_REPOSITORY) + len(WITH_GIT)
+    assert named == RUNS.keys() | WITHOUT_REPOSITORY | WITH_GIT | SERVING
+    assert len(named) == len(RUNS) + len(WITHOUT_REPOSITORY | WITH_GIT | SERVING)
     assert CALLED.keys() == RUNS.keys()
 
 

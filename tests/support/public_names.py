@@ -11,6 +11,6 @@ PUBLIC = (
         "trace_store.providers",
         "trace_store.secrets",
     ),
-    *("trace_store.store", "trace_store.trajectories"),
+    *("trace_store.store", "trace_store.trajectories", "trace_store.web"),
 )
 """A package offers the names in its `__all__`, a module all of its names. Everything deeper is private."""

@@ -152,6 +152,14 @@ def _parts(parts: Sequence[Part]) -> str:
 
 def comparison_page(found: ForkComparison) -> str:
     """Return the page."""
+    top, table = comparison_parts(found)
+    body = element("body", top, element("main", table))
+    title = f"{found.left.name} and {found.right.name}"
+    return f'<!doctype html>\n<html lang="en">\n{head(title)}\n{body}\n</html>\n'
+
+
+def comparison_parts(found: ForkComparison) -> tuple[Markup, Markup]:
+    """Return the header and the table of a page."""
     sides = found.left, found.right
     parted = found.point.short() if found.point else "the first messages"
     top = element(
@@ -165,9 +173,7 @@ def comparison_page(found: ForkComparison) -> str:
     rows += [_row(title, [_lines(each[title]) for each in sections]) for title in sections[0]]
     names = [element("th", side.name, scope="col", dir="auto") for side in sides]
     heads = element("thead", element("tr", *names))
-    body = element("body", top, element("main", element("table", heads, *rows, class_="sides")))
-    title = f"{found.left.name} and {found.right.name}"
-    return f'<!doctype html>\n<html lang="en">\n{head(title)}\n{body}\n</html>\n'
+    return top, element("table", heads, *rows, class_="sides")
 
 
 def _row(title: str, contents: Sequence[Markup]) -> Markup:

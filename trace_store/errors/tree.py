@@ -123,6 +123,8 @@ class ErrorCode:
     STEP_ENDED = "step-ended"
     RUN_ELSEWHERE = "run-elsewhere"
     RUN_NOT_FOUND = "run-not-found"
+    PORT_IN_USE = "port-in-use"
+    PACKAGE_MISSING = "package-missing"
 
 
 class TraceError(Exception):

@@ -57,7 +57,7 @@ def read_session(
     model: str = "",
     hidden: bool = False,
     contexts: ContextCompiler | None = None,
-    part: Part | None = None,
+    part: Window | None = None,
 ) -> ExportSession:
     """Return what a branch, commit or session compiles to, with its commits' facts.
 
@@ -112,7 +112,7 @@ def read_session(
 
 
 @value
-class Part:
+class Window:
     """A part of a session's messages.
 
     Attributes:

@@ -31,7 +31,7 @@ from trace_store.exporters.contract import AGENTS, REWINDS, Exported, ExportSess
 from trace_store.exporters.files import SavedPages, save_page
 from trace_store.exporters.registry import writer_named
 from trace_store.exporters.session import (
-    Part,
+    Window,
     base_length,
     find_branch,
     read_session,
@@ -398,7 +398,7 @@ class Sessions:
         store, contexts = self._writer.store, self._writer.contexts
         name = self._revision(name_of(session, "session"))
         address = resolve_address(store, name_of(around, "around")) if around else None
-        part = Part(count, start, address)
+        part = Window(count, start, address)
         return read_session(store, name, at=at, hidden=hidden, contexts=contexts, part=part)
 
     def _revision(self, name: str) -> str:

@@ -27,19 +27,24 @@ from trace_store.exporters.prose import (
 )
 
 ALLOWED: dict[str, frozenset[str]] = {
-    "a": frozenset({"class", "href", "title"}),
-    "article": frozenset({"class", "id"}),
+    "a": frozenset({"aria-current", "class", "href", "rel", "tabindex", "title"}),
+    "article": frozenset({"aria-label", "class", "id", "tabindex"}),
     "b": frozenset({"class"}),
     "body": frozenset(),
+    "button": frozenset({"class", "type", "value"}),
     "code": frozenset({"class"}),
     "dd": frozenset({"class", "dir"}),
+    "del": frozenset(),
     "details": frozenset({"class", "open"}),
-    "div": frozenset({"class", "dir"}),
+    "div": frozenset(
+        {"class", "data-count", "data-name", "data-start", "data-tip", "dir", "id", "role"}
+    ),
     "dl": frozenset({"class"}),
     "dt": frozenset({"dir"}),
     "figcaption": frozenset(),
     "figure": frozenset(),
     "footer": frozenset(),
+    "form": frozenset({"action", "aria-label", "class", "method", "role"}),
     "h1": frozenset({"dir"}),
     "h2": frozenset({"class"}),
     "h3": frozenset({"class"}),
@@ -48,18 +53,25 @@ ALLOWED: dict[str, frozenset[str]] = {
     "html": frozenset({"lang"}),
     "i": frozenset({"class", "title"}),
     "img": frozenset({"alt", "src"}),
-    "input": frozenset({"autofocus", "checked", "id", "placeholder", "type"}),
-    "label": frozenset(),
+    "input": frozenset(
+        {"aria-label", "autofocus", "checked", "id", "name", "placeholder", "type", "value"}
+    ),
+    "ins": frozenset(),
+    "label": frozenset({"class"}),
     "li": frozenset({"class"}),
     "link": frozenset({"href", "rel"}),
-    "main": frozenset(),
+    "main": frozenset({"class", "data-watch", "id", "tabindex"}),
+    "mark": frozenset(),
     "meta": frozenset({"charset", "content", "http-equiv", "name"}),
-    "nav": frozenset({"aria-label"}),
-    "ol": frozenset(),
+    "meter": frozenset({"aria-label", "max", "value"}),
+    "nav": frozenset({"aria-label", "class"}),
+    "ol": frozenset({"class"}),
+    "option": frozenset({"selected", "value"}),
     "p": frozenset({"class", "dir"}),
     "pre": frozenset({"class", "dir"}),
     "progress": frozenset({"aria-hidden", "max", "value"}),
-    "section": frozenset({"class", "id"}),
+    "section": frozenset({"aria-label", "class", "id"}),
+    "select": frozenset({"aria-label", "name"}),
     "span": frozenset({"class", "dir", "title"}),
     "style": frozenset(),
     "summary": frozenset(),
@@ -71,11 +83,12 @@ ALLOWED: dict[str, frozenset[str]] = {
     "time": frozenset({"datetime"}),
     "title": frozenset(),
     "tr": frozenset(),
+    "ul": frozenset({"class"}),
 }
 """Allowed elements with their attributes."""
 
 _VOID = frozenset({"img", "input", "link", "meta"})
-_NAMES = {"class_": "class", "http_equiv": "http-equiv", "aria_label": "aria-label"}
+_NAMES = {"class_": "class"}
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
 

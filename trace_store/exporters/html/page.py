@@ -296,7 +296,13 @@ class Messages:
             *(body or [element("p", "nothing", class_="none")]),
             class_=" ".join(names),
             id=anchor(turn),
+            tabindex="-1",
+            aria_label=f"{message.role}, message {place.number}",
         )
+
+    def _links(self, turn: SessionTurn) -> Iterator[Markup]:
+        """Yield links for the heading of a message; a file has none."""
+        yield from ()
 
     def _heading(self, turn: SessionTurn, place: MessageNumbers) -> Markup:
         message, address = turn.message, anchor(turn)
@@ -317,6 +323,7 @@ class Messages:
                 else []
             ),
         ]
+        words += self._links(turn)
         bars: list[Markup] = []
         if place.tokens is not None:
             note = f"{place.total:,} tokens so far"

@@ -43,6 +43,18 @@ _SIGNIFICANT = ("high", "critical")
 
 def page_html(view: View) -> str:
     """Return the page of a trajectory."""
+    top, outline, main = page_parts(view)
+    body = element(
+        "div",
+        element("nav", outline, aria_label="Outline"),
+        element("main", main),
+        class_="page",
+    )
+    return _document(view, top, body)
+
+
+def page_parts(view: View) -> tuple[Markup, Markup, Markup]:
+    """Return the header, the outline and the content of the page of a trajectory."""
     trajectory, last = view.trajectory, view.trajectory.retrospective
     numbers = {event.id: number for number, event in enumerate(trajectory.decisions, 1)}
     parts = [
@@ -54,13 +66,7 @@ def page_html(view: View) -> str:
         _part("retrospective", "Retrospective", _retrospective(last) if last else ()),
         _part("code", "Code", _code(view)),
     ]
-    body = element(
-        "div",
-        element("nav", *_outline(view), aria_label="Outline"),
-        element("main", *parts),
-        class_="page",
-    )
-    return _document(view, "trajectory", body)
+    return _top(view, "trajectory"), concat(_outline(view)), concat(parts)
 
 
 def timeline_html(view: View) -> str:
@@ -75,38 +81,37 @@ def timeline_html(view: View) -> str:
         element("section", element("h2", day), element("ol", *items), class_="timeline")
         for day, items in days
     ]
-    return _document(view, "timeline", element("main", *sections))
+    return _document(view, _top(view, "timeline"), element("main", *sections))
 
 
-def _document(view: View, kicker: str, content: Markup) -> str:
-    title, sheet = view.title, _style()
+def _document(view: View, top: Markup, content: Markup) -> str:
+    title, sheet = view.title, style() + trajectory_style()
     policy = POLICY.replace(STYLE_HASH, f"sha256-{sha256_base64(sheet.encode())}")
-    top = element("header", *_top(view, kicker), class_="top")
     foot = element("footer", "Written by Trace from ", element("code", view.trajectory.id))
     body = element("body", top, content, foot)
     return f'<!doctype html>\n<html lang="en">\n{head(title, policy, sheet)}\n{body}\n</html>\n'
 
 
 @functools.cache
-def _style() -> str:
-    """Return the style sheets of exported pages and of trajectories, as one."""
+def trajectory_style() -> str:
+    """Return what the style sheet of trajectories adds to that of exported pages."""
     data = pkgutil.get_data(__package__, STYLE)
     if data is None:
         raise StorageError("missing style sheet", path=STYLE)
-    return style() + data.decode("utf-8")
+    return data.decode("utf-8")
 
 
-def _top(view: View, kicker: str) -> Iterator[Markup]:
-    yield element("p", kicker, class_="kicker")
-    yield element("h1", view.title, dir="auto")
+def _top(view: View, kicker: str) -> Markup:
     rows = [
         (name, element("dd", _fact(view, name, text), dir="auto")) for name, text in view.facts()
     ]
-    yield element(
+    facts = element(
         "dl",
         *(element("div", concat([element("dt", name), shown])) for name, shown in rows),
         class_="facts",
     )
+    title = element("h1", view.title, dir="auto")
+    return element("header", element("p", kicker, class_="kicker"), title, facts, class_="top")
 
 
 def _fact(view: View, name: str, text: str) -> str:

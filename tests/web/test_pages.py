@@ -1,0 +1,256 @@
+"""What a reader finds on the pages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.exporters.support.pages import Page
+from tests.exporters.support.sessions import rich_repository
+from tests.web.support.client import Client
+from trace_store import Message, ToolCall, ToolResult
+from trace_store.base.ident import FixedClock
+from trace_store.repo.repository import Repo
+from trace_store.web.session_page import LONGEST, WINDOW
+
+
+def articles(html: str) -> list[str]:
+    return re.findall(r'<article[^>]* id="([0-9a-f.]+)"', html)
+
+
+def long_repository(count: int) -> Repo:
+    repo = Repo.memory(clock=FixedClock())
+    with repo.batch() as batch:
+        for at in range(count):
+            batch.append("assistant" if at % 2 else "user", f"message {at} says word{at % 7}")
+    return repo
+
+
+def test_sessions_are_listed_searched_and_filtered() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    repo.line("sessions/dev/build").append("user", "Build the parser")
+    repo.line("sessions/qa/check").append("user", "Check the parser")
+    client = Client(repo)
+    said = Page(client.page("/").encode()).said()
+    assert "Build the parser" in said
+    assert "2 sessions" in said
+    said = Page(client.page("/", q="build").encode()).said()
+    assert "Build the parser" in said
+    assert "Check the parser" not in said
+    assert "1 session" in said
+    assert "No session matches" in client.page("/", agent="dev", q="check")
+    assert "Check the parser" in client.page("/", agent="qa")
+    assert "not a time" in client.page("/", since="whenever", status=400)
+
+
+def test_an_empty_repository_says_what_to_do() -> None:
+    assert "trace import --all" in Client(Repo.memory()).page("/")
+
+
+def test_a_session_shows_its_last_messages_and_others_on_request() -> None:
+    repo = long_repository(1_000)
+    client = Client(repo)
+    page = client.page("/session", name="main")
+    shown = articles(page)
+    assert len(shown) == WINDOW
+    assert 'data-start="800"' in page
+    assert "message 999 says" in page
+    earlier = client.part("/messages", name="main", start="600", count="200")
+    assert (earlier["start"], earlier["stop"], earlier["count"]) == (600, 800, 1_000)
+    assert len(articles(earlier["html"])) == 200
+    assert set(articles(earlier["html"])).isdisjoint(shown)
+    whole = [str(each.address) for each in repo.compile().messages]
+    assert [*articles(earlier["html"]), *shown] == whole[600:]
+    around = client.page("/session", name="main", at=whole[123])
+    assert whole[123] in articles(around)
+    assert 'data-start="23"' in around
+    assert 'data-start="0"' in client.page("/session", name="main", start="0")
+
+
+def test_the_first_page_of_a_long_session_is_no_larger_than_of_a_short_one() -> None:
+    pages = [Client(long_repository(n)).page("/session", name="main") for n in (600, 4_000)]
+    short, long = map(len, pages)
+    assert long < short * 1.1
+    assert len({page.count("<article") for page in pages}) == 1
+
+
+def test_a_call_and_its_result_are_linked_across_the_edge_of_a_window() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    with repo.batch() as batch:
+        for at in range(WINDOW):
+            batch.append("user", f"filler {at}")
+    repo.append("assistant", [ToolCall("c1", "Bash", {"command": "ls"})])
+    answer = repo.append("tool", [ToolResult("c1", "files")])
+    found = Client(repo).part("/messages", name="main", start="1", count=str(WINDOW))
+    assert found["stop"] == WINDOW + 1
+    assert f'href="#{answer.addresses[0]}"' in found["html"]
+    assert "no result" not in found["html"]
+
+
+def test_hidden_messages_are_shown_on_request_and_found_by_address() -> None:
+    repo = rich_repository()
+    client = Client(repo)
+    page = client.page("/session", name="main")
+    assert "Long talk, part 1" not in page
+    assert "compaction of 3 messages" in page
+    assert "show the 3 messages" in page
+    assert "Long talk, part 1" in client.page("/session", name="main", hidden="1")
+    whole = repo.sessions.read(hidden=True).turns
+    gone = next(turn for turn in whole if turn.hidden == "replaced").message
+    assert str(gone.address) in articles(client.page("/session", name="main", at=str(gone.address)))
+
+
+def test_a_very_long_message_is_fetched_on_request() -> None:
+    repo = Repo.memory()
+    line = "x" * 79 + "\n"
+    repo.append("tool", [ToolResult("c", line * 65_000)])
+    repo.append("user", "y" * (LONGEST + 5))
+    client = Client(repo)
+    page = client.page("/session", name="main")
+    assert len(page) < 4 * LONGEST
+    assert "5,160,000 more characters" in page
+    assert "Show the whole message, 5 more characters" in page
+    address = str(repo.compile().messages[1].address)
+    found = client.part("/message", name="main", at=address)
+    assert found["text"] == "y" * (LONGEST + 5)
+    assert articles(found["html"]) == [address]
+
+
+def test_checkpoints_and_forks_are_marked_where_they_were_made() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    repo.append("user", "first")
+    repo.checkpoints.save("safe", reason="before the risk")
+    repo.append("user", "second")
+    repo.forks.create("idea")
+    repo.append("user", "third")
+    client = Client(repo)
+    said = Page(client.page("/session", name="main").encode()).said()
+    order = [
+        said.index(each) for each in ("first", "checkpoint safe", "second", "fork idea", "third")
+    ]
+    assert order == sorted(order)
+    listed = Page(client.page("/checkpoints").encode()).said()
+    assert "before the risk" in listed
+    assert "forks/idea" in listed
+
+
+def test_the_context_at_a_step_is_what_the_model_saw() -> None:
+    repo = rich_repository()
+    asked = next(each for each in repo.log() if each.message_count and "replace" in each.operations)
+    before = asked.parents[0]
+    client = Client(repo)
+    page = client.page("/context", name="main", commit=before.hex())
+    assert "Long talk, part 1" in page
+    assert "A summary of the talk" not in page
+    assert len(articles(page)) == len(repo.compile(before))
+    after = client.page("/context", name="main", commit=asked.oid.hex())
+    said = Page(after.encode()).said()
+    assert "The prompt cache breaks" in said
+    assert "step before" in said
+    assert "step after" in said
+    assert "1 tool schema" in said
+    total = f"{repo.compile(asked.oid).token_count:,}"
+    assert total in said
+
+
+def test_the_change_of_a_wording_is_shown_word_by_word() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    address = repo.append("user", "Use the old parser").addresses[0]
+    made = repo.edit(address, "Use the new parser")
+    page = Client(repo).page("/context", name="main", commit=made.oid.hex())
+    assert "<del>old</del>" in page
+    assert "<ins>new</ins>" in page
+
+
+def test_two_branches_are_shown_side_by_side() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    repo.append("user", "Sort the numbers")
+    repo.forks.create("idea")
+    repo.append("assistant", "I use quicksort")
+    repo.line("idea").append("assistant", "I use mergesort")
+    client = Client(repo)
+    page = client.page("/compare", left="main", right="idea")
+    assert "I use quicksort" in page
+    assert "I use mergesort" in page
+    assert "nothing in common" in client.page("/compare", left="main", right=_orphan(repo))
+    assert "<select" in client.page("/compare")
+    client.page("/compare", left="main", right="gone", status=404)
+
+
+def _orphan(repo: Repo) -> str:
+    repo.line("other").append("user", "Something else")
+    return "other"
+
+
+def test_a_hit_opens_its_session_at_the_message() -> None:
+    repo = long_repository(500)
+    client = Client(repo)
+    page = client.page("/search", q="message 77")
+    assert "<mark>" in page
+    (target,) = set(re.findall(r'href="(/session[^"]*)"', page)) or [""]
+    opened = client.ask(target.replace("&amp;", "&")).text
+    assert "message 77 says" in opened
+    assert client.page("/search")
+    assert "<p" in client.page("/search", q="-", status=400)
+
+
+def test_trajectories_decisions_and_why() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    made = repo.trajectories.start("Choose a parser")
+    repo.trajectories.decide("Which parser?", "the small one", reasoning="it is enough")
+    client = Client(repo)
+    assert "Choose a parser" in client.page("/trajectories")
+    page = client.page("/trajectory", id=made.id)
+    assert "the small one" in page
+    assert "it is enough" in page
+    assert page.count("<main") == 1
+    assert "small" in client.page("/trajectories", q="small")
+    assert '<p class="none">' in client.page("/trajectories", why="nothing.py:3")
+    client.page("/trajectory", id="traj_gone", status=404)
+
+
+def test_the_outline_has_prompts_size_heat_and_the_summary() -> None:
+    repo = rich_repository()
+    html = client_outline = Client(repo).part("/outline", name="main")["html"]
+    assert "Which tags are there?" in html
+    assert "tokens" in html
+    assert html.count('<a class="h') == len(repo.compile())
+    assert "A summary of the talk" in client_outline
+
+
+def test_a_page_that_is_not_there_says_so() -> None:
+    client = Client(Repo.memory())
+    assert "There is no such page" in client.page("/nothing", status=404)
+    assert "no revision" in client.page("/session", name="gone", status=404)
+    found = client.part("/messages", name="gone", start="0", count="1", status=404)
+    assert set(found) == {"error"}
+
+
+@pytest.mark.parametrize("path", ["/session?name=main", "/", "/trash", "/context?name=main"])
+def test_landmarks_and_labels(path: str) -> None:
+    page = Page(Client(rich_repository()).page(path).encode())
+    assert len(page.all("main")) == 1
+    assert len(page.all("h1")) == 1
+    assert page.all("a")[0].attributes["href"] == "#main"
+    for each in page.all("nav") + page.all("article"):
+        assert each.attributes["aria-label"]
+    for each in page.all("input"):
+        assert each.attributes.get("aria-label") or each.attributes["type"] == "checkbox"
+
+
+def test_news_are_the_messages_after_a_place_unless_earlier_ones_changed() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    first = repo.append("user", "first")
+    client = Client(repo)
+    tip = str(repo.head.oid)
+    same = client.part("/news", name="main", tip=tip, start="1")
+    assert (same["tip"], articles(same["html"])) == (tip, [])
+    more = repo.append("assistant", "second")
+    found = client.part("/news", name="main", tip=tip, start="1")
+    assert articles(found["html"]) == [str(more.addresses[0])]
+    assert (found["start"], found["stop"], found["count"]) == (1, 2, 2)
+    repo.remove(first.addresses[0])
+    assert client.part("/news", name="main", tip=found["tip"], start="1")["html"] is None
+    assert client.part("/news", name="main", tip="0" * 64, start="1", status=404)
+    repo.commit([Message("user", "third")])

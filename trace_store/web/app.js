@@ -1,0 +1,587 @@
+// The script of the web page. The server renders and escapes all HTML; this only places it, and follows what changes.
+
+const $ = (selector, root = document) => root.querySelector(selector);
+const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+const main = $("#main");
+const list = $("#messages");
+const live = $("#live");
+const token = $("meta[name=trace-token]").content;
+const MOST_ARTICLES = 2000;
+const WINDOW = 200;
+const OVERLAP = 20;
+
+// Small helpers
+
+function make(tag, text = "", attributes = {}) {
+  const found = document.createElement(tag);
+  found.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) found.setAttribute(name, value);
+  return found;
+}
+
+function fragment(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html; // made and escaped by the server
+  localTimes(template.content);
+  return template.content;
+}
+
+async function get(path, query) {
+  const given = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ""));
+  const answer = await fetch(`${path}?${given}`, { headers: { accept: "application/json" } });
+  const found = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
+  if (!answer.ok) throw new Error(found.error || `the server answered ${answer.status}`);
+  return found;
+}
+
+function localTimes(root) {
+  const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  for (const each of $$("time[datetime]", root)) {
+    const time = new Date(each.dateTime);
+    if (Number.isNaN(time.getTime()) || each.title) continue;
+    each.title = each.textContent;
+    each.textContent = format.format(time);
+  }
+}
+
+const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;
+const atEnd = () => window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
+
+// The status line: what was done, with a way back
+
+let hideStatus = 0;
+function say(text, ...buttons) {
+  clearTimeout(hideStatus);
+  let line = $("#said");
+  if (!line) {
+    line = make("div", "", { id: "said", role: "status" });
+    document.body.append(line);
+  }
+  line.replaceChildren(make("span", text), ...buttons);
+  hideStatus = setTimeout(() => line.remove(), buttons.length ? 20000 : 6000);
+}
+
+// Messages in windows
+
+const state = list && {
+  name: list.dataset.name,
+  start: Number(list.dataset.start),
+  stop: Number(list.dataset.start) + $$("article", list).length,
+  count: Number(list.dataset.count),
+  tip: list.dataset.tip,
+  hidden: new URLSearchParams(location.search).get("hidden") || "",
+  busy: false,
+};
+const before = make("button", "Earlier messages", { type: "button", class: "more-messages" });
+const after = make("button", "Later messages", { type: "button", class: "more-messages" });
+
+function showEnds() {
+  before.hidden = state.start <= 0;
+  after.hidden = state.stop >= state.count;
+  list.setAttribute("role", "region");
+  list.setAttribute("aria-label", `Messages ${state.start + 1} to ${state.stop} of ${state.count}`);
+}
+
+async function load(start, count, place) {
+  if (state.busy) return;
+  state.busy = true;
+  try {
+    const found = await get("/messages", { name: state.name, hidden: state.hidden, start, count });
+    const nodes = fragment(found.html);
+    if (place === "before") {
+      const anchor = list.firstElementChild;
+      const at = anchor ? anchor.getBoundingClientRect().top : 0;
+      list.prepend(nodes);
+      state.start = found.start;
+      if (anchor) window.scrollBy(0, anchor.getBoundingClientRect().top - at);
+    } else if (place === "after") {
+      list.append(nodes);
+      state.stop = found.stop;
+    } else {
+      list.replaceChildren(nodes);
+      Object.assign(state, { start: found.start, stop: found.stop });
+    }
+    Object.assign(state, { count: found.count, tip: found.tip });
+    drop(place);
+    showEnds();
+    mark();
+  } catch (error) {
+    say(`Cannot load messages: ${error.message}`);
+  } finally {
+    state.busy = false;
+  }
+}
+
+// Keep the number of articles bounded: what is far from the new window goes.
+function drop(place) {
+  const articles = $$("article", list);
+  const many = articles.length - MOST_ARTICLES;
+  if (many <= 0) return;
+  if (place === "before") {
+    while (list.lastElementChild !== articles[articles.length - many - 1]) list.lastElementChild.remove();
+    state.stop -= many;
+  } else {
+    const first = articles[many];
+    const at = first.getBoundingClientRect().top;
+    while (list.firstElementChild !== first) list.firstElementChild.remove();
+    state.start += many;
+    window.scrollBy(0, first.getBoundingClientRect().top - at);
+  }
+}
+
+const loadBefore = () => state.start > 0 && load(Math.max(0, state.start - WINDOW), Math.min(WINDOW, state.start), "before");
+const loadAfter = () => state.stop < state.count && load(state.stop, WINDOW, "after");
+
+if (list) {
+  list.before(before);
+  list.after(after);
+  before.addEventListener("click", loadBefore);
+  after.addEventListener("click", loadAfter);
+  const sentinels = new IntersectionObserver(
+    (entries) => {
+      for (const each of entries) if (each.isIntersecting) (each.target === before ? loadBefore : loadAfter)();
+    },
+    { rootMargin: "800px" },
+  );
+  showEnds();
+  const wanted = new URLSearchParams(location.search).get("at");
+  if (wanted) goTo(wanted);
+  else if (!location.hash && !new URLSearchParams(location.search).has("start")) window.scrollTo(0, document.documentElement.scrollHeight);
+  setTimeout(() => [before, after].forEach((each) => sentinels.observe(each)), 300);
+  loadOutline();
+}
+
+async function loadOutline() {
+  const outline = $("#outline");
+  if (!outline || !state) return;
+  try {
+    const found = await get("/outline", { name: state.name, hidden: state.hidden });
+    outline.replaceChildren(fragment(found.html));
+  } catch (error) {
+    outline.replaceChildren(make("p", error.message, { class: "none" }));
+  }
+}
+
+// The current message, and the address that says what is shown
+
+let current = null;
+let moved = 0;
+
+function focusOn(article, { scroll = true } = {}) {
+  if (!article) return;
+  current = article;
+  article.focus({ preventScroll: true });
+  if (scroll) article.scrollIntoView({ block: "start" });
+  remember(article.id);
+}
+
+function remember(address) {
+  const url = new URL(location.href);
+  if (!list || url.searchParams.get("at") === address) return;
+  url.searchParams.set("at", address);
+  url.searchParams.delete("start");
+  url.hash = "";
+  history.replaceState(history.state, "", url);
+}
+
+function goTo(address) {
+  const article = document.getElementById(address) || $$("article", list).find((each) => address.startsWith(each.id.split(".")[0]) && address.endsWith(`.${each.id.split(".")[1]}`));
+  if (article) focusOn(article);
+  return Boolean(article);
+}
+
+function visible() {
+  return $$("article", list || main).find((each) => each.getBoundingClientRect().bottom > 80) || null;
+}
+
+if (list) {
+  list.addEventListener("focusin", (event) => {
+    current = event.target.closest("article") || current;
+  });
+  window.addEventListener("scroll", () => {
+    clearTimeout(moved);
+    moved = setTimeout(() => {
+      const article = visible();
+      if (article && !atEnd()) remember(article.id);
+    }, 400);
+  });
+  // Links to a message of this session that is already here only move to it.
+  document.addEventListener("click", (event) => {
+    const anchor = event.target.closest("a[href]");
+    if (!anchor || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    const url = new URL(anchor.href);
+    const address = url.hash.slice(1) || url.searchParams.get("at");
+    if (url.origin !== location.origin || !address) return;
+    const same = url.pathname === location.pathname && url.searchParams.get("name") === (new URLSearchParams(location.search).get("name") || state.name) && (url.searchParams.get("hidden") || "") === state.hidden;
+    if (same && document.getElementById(address)) {
+      event.preventDefault();
+      history.pushState(null, "", location.href);
+      goTo(address);
+    }
+  });
+  window.addEventListener("popstate", () => {
+    const address = new URLSearchParams(location.search).get("at");
+    if (address && !goTo(address)) location.reload();
+  });
+  list.addEventListener("click", async (event) => {
+    const whole = event.target.closest("a.whole");
+    if (!whole) return;
+    event.preventDefault();
+    const at = new URL(whole.href).searchParams.get("at");
+    try {
+      const found = await get("/message", { name: state.name, at });
+      document.getElementById(at)?.replaceWith(fragment(found.html));
+      whole.remove();
+    } catch (error) {
+      say(error.message);
+    }
+  });
+}
+
+// Words of a search, marked without a change of the page
+
+const words = (new URLSearchParams(location.search).get("q") || "").toLowerCase().split(/[^\p{L}\p{N}_]+/u).filter(Boolean);
+const hits = () => $$("article", list || main).filter((each) => words.every((word) => each.textContent.toLowerCase().includes(word)));
+
+function mark() {
+  if (!list || !words.length || !window.CSS?.highlights) return;
+  const ranges = [];
+  const walker = document.createTreeWalker(list, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node && ranges.length < 5000; node = walker.nextNode()) {
+    const text = node.data.toLowerCase();
+    for (const word of words) {
+      for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) {
+        const range = new Range();
+        range.setStart(node, at);
+        range.setEnd(node, Math.min(at + word.length, node.length));
+        ranges.push(range);
+      }
+    }
+  }
+  CSS.highlights.set("hit", new Highlight(...ranges));
+}
+mark();
+
+// Live: subscribe first, then fetch, then apply what comes
+
+let following = false;
+let pending = false;
+
+function connection(text, kind) {
+  live.textContent = text;
+  live.className = kind;
+}
+
+function listen() {
+  const events = new EventSource("/events");
+  let known = "";
+  events.addEventListener("hello", (event) => {
+    connection("● live", "on");
+    const { position } = JSON.parse(event.data);
+    // The page may be older than the connection: what it shows is fetched again, unless nothing happened.
+    if (known !== position) refresh();
+    known = position;
+  });
+  events.addEventListener("moved", (event) => {
+    known = event.lastEventId;
+    const { ref } = JSON.parse(event.data);
+    const watched = main.dataset.watch.split(" ").filter(Boolean);
+    if (watched.some((each) => ref === each || (each.endsWith("/") && ref.startsWith(each)))) refresh();
+  });
+  events.addEventListener("reset", () => refresh());
+  events.addEventListener("closed", (event) => connection(`○ ${JSON.parse(event.data).reason}`, "off"));
+  events.addEventListener("error", () => connection("○ not connected", "off"));
+  window.addEventListener("pagehide", () => events.close());
+}
+
+async function refresh() {
+  if (pending) return void (pending = "again");
+  pending = true;
+  try {
+    if (list) await refreshMessages();
+    else await refreshPage();
+  } catch (error) {
+    say(`Cannot update: ${error.message}`);
+  }
+  const again = pending === "again";
+  pending = false;
+  if (again) setTimeout(refresh, list ? 0 : 1000);
+}
+
+async function refreshMessages() {
+  const end = following || (atEnd() && state.stop >= state.count);
+  const start = Math.max(state.start, state.stop - OVERLAP);
+  const found = await get("/news", { name: state.name, hidden: state.hidden, tip: state.tip, start });
+  if (found.tip === state.tip) return;
+  if (found.html === null) return reloadWindow();
+  const hasEnd = state.stop >= state.count;
+  Object.assign(state, { tip: found.tip, count: found.count });
+  if (hasEnd) {
+    place(fragment(found.html));
+    state.stop = found.stop;
+    drop("after");
+  }
+  showEnds();
+  mark();
+  if (end) window.scrollTo(0, document.documentElement.scrollHeight);
+  else say(`${state.count} messages`);
+  clearTimeout(outlineTimer);
+  outlineTimer = setTimeout(loadOutline, 1500);
+}
+let outlineTimer = 0;
+
+// Put articles at the end; those that are here already are replaced if they differ.
+function place(nodes) {
+  for (const each of [...nodes.children]) {
+    const here = each.id && document.getElementById(each.id);
+    if (!here) list.append(each);
+    else if (here.outerHTML !== each.outerHTML && here.tagName === "ARTICLE") keepOpen(here, each);
+  }
+}
+
+function keepOpen(here, next) {
+  const open = $$("details", here).map((each) => each.open);
+  $$("details", next).forEach((each, at) => (each.open = open[at] ?? each.open));
+  const focused = here.contains(document.activeElement);
+  here.replaceWith(next);
+  if (focused) next.focus({ preventScroll: true });
+}
+
+async function reloadWindow() {
+  const article = visible();
+  const at = article ? article.getBoundingClientRect().top : 0;
+  const length = Math.max(1, Math.min(WINDOW, state.stop - state.start));
+  const wasAtEnd = atEnd();
+  await load(state.start, Math.max(length, wasAtEnd ? WINDOW : length), "all");
+  const same = article && document.getElementById(article.id);
+  if (same && !wasAtEnd) window.scrollBy(0, same.getBoundingClientRect().top - at);
+  loadOutline();
+}
+
+async function refreshPage() {
+  if (document.activeElement && isTyping(document.activeElement)) return;
+  const answer = await fetch(location.href);
+  if (!answer.ok) return;
+  const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const { scrollX, scrollY } = window;
+  const content = $("#main", next);
+  if (!content || content.innerHTML === lastContent) return;
+  lastContent = content.innerHTML;
+  localTimes(content);
+  main.replaceChildren(...content.childNodes);
+  window.scrollTo(scrollX, scrollY);
+}
+let lastContent = main.innerHTML;
+
+localTimes(document);
+if (main.dataset.watch) listen();
+else connection("", "");
+
+// Actions
+
+async function act(action, { message = "", text = "" } = {}) {
+  const session = state ? state.name : $("#trash")?.dataset.name || "";
+  try {
+    const answer = await fetch(`/do/${action}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-trace-token": token },
+      body: JSON.stringify({ session, message, text }),
+    });
+    const found = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
+    if (!answer.ok) return say(`Not done: ${found.error}`);
+    const undo = make("button", "Undo", { type: "button" });
+    undo.addEventListener("click", () => act("undo"));
+    say(found.said, ...(found.undo ? [undo] : []));
+    refresh();
+  } catch (error) {
+    say(`Not done: ${error.message}`);
+  }
+}
+
+function ask(title, { text = null, large = false, button = "OK" } = {}) {
+  return new Promise((resolve) => {
+    const dialog = make("dialog");
+    const form = make("form", "", { method: "dialog" });
+    const heading = make("h2", title, { id: "asked" });
+    dialog.setAttribute("aria-labelledby", "asked");
+    const field = text === null ? null : make(large ? "textarea" : "input", "", { "aria-label": title });
+    if (field) field.value = text;
+    const yes = make("button", button, { value: "yes" });
+    const no = make("button", "Cancel", { value: "no", type: "button" });
+    no.addEventListener("click", () => dialog.close("no"));
+    const buttons = make("p", "", { class: "switches" });
+    buttons.append(yes, no);
+    form.append(heading, ...(field ? [field] : []), buttons);
+    dialog.append(form);
+    document.body.append(dialog);
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "yes" ? (field ? field.value : "yes") : null);
+    });
+    dialog.showModal();
+    (field || yes).focus();
+  });
+}
+
+const onMessage = {
+  Pin: (article) => act(article.classList.contains("pinned") ? "unpin" : "pin", { message: article.id }),
+  Edit: async (article) => {
+    const { text } = await get("/message", { name: state.name, at: article.id });
+    const wording = await ask("New wording of the message", { text, large: true, button: "Save" });
+    if (wording !== null && wording !== text) act("edit", { message: article.id, text: wording });
+  },
+  Remove: async (article) => {
+    if (await ask("Hide this message from the model? It goes to the trash.", { button: "Remove" })) act("remove", { message: article.id });
+  },
+  Restore: (article) => act("restore", { message: article.id }),
+};
+
+async function copy(article) {
+  const { text } = await get("/message", { name: state.name, at: article.id });
+  await navigator.clipboard.writeText(text);
+  say("Copied.");
+}
+
+const onSession = {
+  Trim: async () => {
+    const text = await ask("Shorten old tool output until the context has this size (tokens, or a percentage)", { text: "60%", button: "Trim" });
+    if (text) act("trim", { text });
+  },
+  Compact: async () => {
+    const text = await ask("Replace old messages by a summary until the context has this size (tokens, or a percentage)", { text: "50%", button: "Compact" });
+    if (text) act("compact", { text });
+  },
+  Clear: async () => {
+    if (await ask("Hide all messages but instructions, pins and summaries?", { button: "Clear" })) act("clear");
+  },
+  Checkpoint: async () => {
+    const text = await ask("Name of the checkpoint", { text: "", button: "Save" });
+    if (text) act("checkpoint", { text });
+  },
+  Undo: () => act("undo"),
+};
+
+function button(name, run) {
+  const found = make("button", name, { type: "button" });
+  found.addEventListener("click", () => Promise.resolve(run()).catch((error) => say(error.message)));
+  return found;
+}
+
+function toolbar() {
+  const bar = make("span", "", { class: "tools-of-message" });
+  const show = (article) => {
+    if (!article || bar.parentElement?.parentElement === article) return;
+    const names = article.classList.contains("hidden") ? ["Restore"] : ["Pin", "Edit", "Remove"];
+    const copies = button("Copy", () => copy(article));
+    bar.replaceChildren(copies, ...(token ? names.map((name) => button(name, () => onMessage[name](article))) : []));
+    $("header", article).append(bar);
+  };
+  list.addEventListener("focusin", (event) => show(event.target.closest("article")));
+  list.addEventListener("pointerover", (event) => show(event.target.closest("article")));
+}
+
+if (list) {
+  toolbar();
+  const bar = $(".top .switches");
+  const follow = make("label", "");
+  const box = make("input", "", { type: "checkbox", id: "follow" });
+  box.addEventListener("change", () => setFollow(box.checked));
+  follow.append(box, document.createTextNode("Follow"));
+  bar.append(follow, make("a", "Export", { href: `/export?${new URLSearchParams({ name: state.name })}`, download: "" }));
+  if (token) bar.append(...Object.entries(onSession).map(([name, run]) => button(name, run)));
+}
+main.addEventListener("click", (event) => {
+  const restore = event.target.closest("button.restore");
+  if (restore) act("restore", { message: restore.value });
+});
+
+function setFollow(on) {
+  following = on;
+  $("#follow").checked = on;
+  if (on) window.scrollTo(0, document.documentElement.scrollHeight);
+}
+window.addEventListener("wheel", (event) => event.deltaY < 0 && following && setFollow(false), { passive: true });
+
+// Keys
+
+const articles = () => $$("article, .hits > li", main);
+function step(by, test = () => true) {
+  const all = articles();
+  const from = all.indexOf(current && all.includes(current) ? current : visible());
+  for (let at = from + by; at >= 0 && at < all.length; at += by) if (test(all[at])) return focusItem(all[at]);
+  if (list) (by < 0 ? loadBefore : loadAfter)?.();
+}
+function focusItem(item) {
+  if (item.tagName === "ARTICLE") return focusOn(item);
+  current = item;
+  $("a", item).focus();
+}
+const toggle = (id) => $(`#${id}`)?.click();
+async function toEnd(last) {
+  if (list && (last ? state.stop < state.count : state.start > 0)) {
+    await load(last ? Math.max(0, state.count - WINDOW) : 0, WINDOW, "all");
+  }
+  focusItem(articles().at(last ? -1 : 0) || main);
+}
+
+const KEYS = {
+  "/": ["search", () => $("#search").focus()],
+  j: ["next message", () => step(1)],
+  k: ["previous message", () => step(-1)],
+  J: ["next turn of the user", () => step(1, (each) => each.classList.contains("user"))],
+  K: ["previous turn of the user", () => step(-1, (each) => each.classList.contains("user"))],
+  n: ["next hit", () => step(1, (each) => hits().includes(each) || !words.length || !list)],
+  p: ["previous hit", () => step(-1, (each) => hits().includes(each) || !words.length || !list)],
+  g: ["twice: first message", () => (lastKey === "g" ? toEnd(false) : null)],
+  G: ["last message", () => toEnd(true)],
+  o: ["outline", () => $("#outline a")?.focus()],
+  t: ["show or hide thinking", () => toggle("show-reasoning")],
+  x: ["show or hide tools", () => toggle("show-tools")],
+  f: ["follow new messages", () => list && setFollow(!following)],
+  c: ["copy the address of the message", () => current && navigator.clipboard.writeText(current.id).then(() => say("Copied."))],
+  d: ["context and difference at the message", () => ($$("a.jump", $("header", current || visible())).at(-1) || {}).click?.()],
+  e: ["export", () => $("a[download]")?.click()],
+  "[": ["sessions", () => (location.href = "/")],
+  "?": ["help", help],
+};
+let lastKey = "";
+let keysOn = localStorage.getItem("keys") !== "off";
+
+function help() {
+  const dialog = make("dialog", "", { "aria-label": "Keys", class: "help" });
+  const box = make("input", "", { type: "checkbox", id: "keys" });
+  box.checked = keysOn;
+  box.addEventListener("change", () => {
+    keysOn = box.checked;
+    localStorage.setItem("keys", keysOn ? "on" : "off");
+  });
+  const label = make("label", "");
+  label.append(box, document.createTextNode(" Keys of one letter"));
+  const keys = make("dl", "", { class: "facts" });
+  for (const [key, [what]] of Object.entries(KEYS)) {
+    const row = make("div");
+    row.append(make("dt", key), make("dd", what));
+    keys.append(row);
+  }
+  const close = button("Close", () => dialog.close());
+  dialog.append(make("h2", "Keys"), label, keys, close);
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+$(".bar")?.append(button("Keys", help));
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && isTyping(event.target)) return event.target.blur();
+  if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    return $("#search").focus();
+  }
+  if (!keysOn || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || $("dialog[open]")) return;
+  const found = KEYS[event.key];
+  if (found) {
+    event.preventDefault();
+    found[1]();
+  }
+  lastKey = lastKey === "g" ? "" : event.key;
+});

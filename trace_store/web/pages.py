@@ -1,0 +1,570 @@
+"""The pages other than that of a session: lists, a context at a step, comparisons, trash, trajectories, search."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+
+from trace_store.base.ident import parse_moment
+from trace_store.base.oid import ObjectId
+from trace_store.checkpoints.comparison import comparison_parts
+from trace_store.context.wording import excerpt
+from trace_store.contracts.ref_names import BRANCHES, CHECKPOINTS, FORKS, TRAJECTORIES
+from trace_store.errors import InvalidInputError, TraceError
+from trace_store.exporters.html.markup import Markup, concat, element, preformatted
+from trace_store.exporters.overview import count_noun, number_turns, pretty
+from trace_store.history.diff import ADDED, ContextDiff, MessageChange
+from trace_store.repo.repository import Repo
+from trace_store.search.query import Hit
+from trace_store.sessions.listing import SessionInfo
+from trace_store.trajectories.views.page import page_parts
+from trace_store.trajectories.views.view import text_of
+from trace_store.trajectories.why import Reason
+from trace_store.web import shell
+from trace_store.web.session_page import WINDOW, WebMessages
+from trace_store.web.shell import (
+    Page,
+    facts,
+    field,
+    form,
+    link,
+    moment,
+    nothing,
+    select,
+    short,
+    table,
+    top,
+)
+
+ACTIVE_MILLISECONDS = 120_000
+"""A session whose last message is younger counts as active."""
+MOST_SESSIONS = 500
+HITS = 100
+LARGEST = 10
+CHANGES = 100
+CHOICES = 1_000
+_TOO_FAR = 5_000
+"""Commits to search for the step after another."""
+
+
+def sessions_page(
+    repo: Repo,
+    *,
+    q: str = "",
+    agent: str = "",
+    folder: str = "",
+    state: str = "",
+    since: str = "",
+    until: str = "",
+) -> Page:
+    """Return the list of sessions, the active ones first."""
+    found, now = repo.sessions.list(), repo.store.clock.now()
+    states = {each.ref: _state(each, now) for each in found}
+    states |= {each.ref: each.state for each in repo.agents.list() if not each.store}
+    first, last = _time(since, now), _time(until, now)
+    shown = [
+        each
+        for each in found
+        if agent in ("", each.agent)
+        and folder in ("", each.folder)
+        and state in ("", states[each.ref])
+        and (first is None or each.ended >= first)
+        and (last is None or each.began <= last)
+        and all(word in _said(each) for word in q.casefold().split())
+    ]
+    shown.sort(key=lambda each: states[each.ref] not in ("active", "running"))
+    asked = form(
+        shell.SESSIONS,
+        "Filter sessions",
+        field("q", q, "Title, prompt or id", "search"),
+        select("agent", "agent", sorted({each.agent for each in found}), agent),
+        select("folder", "folder", sorted({each.folder for each in found}), folder),
+        select("state", "state", sorted(set(states.values())), state),
+        field("since", since, "since: 2 days ago"),
+        field("until", until, "until: 2026-11-30"),
+        button="Filter",
+    )
+    items = [_session(each, states[each.ref]) for each in shown[:MOST_SESSIONS]]
+    count = count_noun(len(shown), "session")
+    if len(shown) > MOST_SESSIONS:
+        count += f", the first {MOST_SESSIONS} are shown"
+    main = [asked, element("p", count, class_="kicker")]
+    main += [element("ul", *items, class_="cards")] if items else [nothing(_no_sessions(found))]
+    return Page("Sessions", top("Sessions"), concat(main), watch=BRANCHES, section=shell.SESSIONS)
+
+
+def _no_sessions(found: Sequence[SessionInfo]) -> str:
+    if found:
+        return "No session matches the filter."
+    return "This repository has no sessions. `trace import --all` imports those of your agents."
+
+
+def _time(text: str, now: int) -> int | None:
+    if not text:
+        return None
+    found = parse_moment(text, now)
+    if found is None:
+        raise InvalidInputError(f"not a time: {text[:80]!r}")
+    return found
+
+
+def _state(info: SessionInfo, now: int) -> str:
+    if info.damage:
+        return "damaged"
+    if now - info.ended < ACTIVE_MILLISECONDS:
+        return "active"
+    return (info.facts.state or ("closed" if info.facts.closed else "")) if info.facts else ""
+
+
+def _said(info: SessionInfo) -> str:
+    return f"{info.title}\n{info.prompt}\n{info.session}\n{info.ref}\n{info.folder}".casefold()
+
+
+def _session(info: SessionInfo, state: str) -> Markup:
+    name = short(info.ref)
+    more = [
+        info.agent,
+        info.folder,
+        count_noun(info.message_count, "message"),
+        f"{info.hidden_count:,} hidden" if info.hidden_count else "",
+        f"{info.token_count:,} tokens",
+        count_noun(info.agents, "subagent") if info.agents else "",
+        info.damage,
+    ]
+    return element(
+        "li",
+        element(
+            "h2",
+            link(excerpt(info.name, 160) or name, shell.SESSION, name=name),
+            *([element("span", state, class_=f"mark state-{state}")] if state else []),
+        ),
+        element("p", " · ".join(filter(None, more)), " · ", moment(info.ended), class_="kicker"),
+    )
+
+
+def context_page(repo: Repo, name: str, commit: str, *, start: int = 0) -> Page:
+    """Return what the model saw at a commit, and what changed since the step before.
+
+    Raises:
+        RevisionNotFoundError: there is no such commit.
+    """
+    oid = repo.resolve(f"{commit or name}^{{commit}}")
+    session = repo.sessions.part(oid, start=start, count=WINDOW)
+    context = session.context
+    entry = next(iter(repo.log(oid, limit=1)))
+    before = entry.parents[0] if entry.parents else None
+    messages = WebMessages(session, name, {})
+    articles = [messages.article(turn, place) for turn, place in number_turns(session)]
+    steps = [_step("step before", name, before), _step("step after", name, _next(repo, name, oid))]
+    if name:
+        steps.append(link("session", shell.SESSION, name=name))
+    main = [
+        element("div", *filter(None, steps), class_="switches"),
+        element(
+            "section",
+            element("h2", "Tokens by part"),
+            _parts(repo, oid),
+            aria_label="Tokens by part",
+        ),
+        element(
+            "section",
+            element("h2", "Since the step before"),
+            *_difference(repo.diff(before, oid), name),
+            aria_label="Difference",
+        ),
+        element("h2", "Messages, as the model was shown them"),
+        *_paging(name, oid, session.start, session.count),
+        element("div", *articles, class_="messages"),
+        *_paging(name, oid, session.start, session.count),
+    ]
+    if context.tools:
+        label = element("summary", element("b", count_noun(len(context.tools), "tool schema")))
+        main.insert(
+            2, element("details", label, preformatted(pretty(list(context.tools))), class_="tools")
+        )
+    head = facts(
+        (
+            ("commit", oid.hex()),
+            ("by", entry.author),
+            ("did", ", ".join(entry.operations)),
+            ("message", entry.message),
+            ("messages", f"{len(context):,}"),
+            ("tokens", f"{context.token_count:,} ({context.token_source})"),
+        )
+    )
+    return Page(
+        f"Context at {oid.short()}",
+        top(f"Context at {oid.short()}", name, head),
+        concat(main),
+        watch=f"{BRANCHES}{name}" if name else "",
+    )
+
+
+def _step(text: str, name: str, commit: ObjectId | None) -> Markup | None:
+    return None if commit is None else link(text, shell.CONTEXT, name=name, commit=commit.hex())
+
+
+def _next(repo: Repo, name: str, commit: ObjectId) -> ObjectId | None:
+    """Return the commit of a branch that follows another one."""
+    if not name:
+        return None
+    line = (entry.oid for entry in islice(repo.log(name, first_parent=True), _TOO_FAR))
+    return next((after for after, oid in pairwise(line) if oid == commit), None)
+
+
+def _paging(name: str, commit: ObjectId, start: int, count: int) -> Iterator[Markup]:
+    if count <= WINDOW:
+        return
+    places = [("earlier", max(0, start - WINDOW)), ("later", start + WINDOW)]
+    links = [
+        link(f"{text} messages", shell.CONTEXT, name=name, commit=commit.hex(), start=str(at))
+        for text, at in places
+        if at != start and at < count
+    ]
+    said = f"{start + 1:,} to {min(start + WINDOW, count):,} of {count:,}"
+    yield element("div", said, *links, class_="switches")
+
+
+def _parts(repo: Repo, commit: ObjectId) -> Markup:
+    """Return a table of the tokens of each role, of the tools, and of the largest messages."""
+    context = repo.compile(commit)
+    sizes = [tokens for tokens, _ in context.message_tokens()]
+    by_role: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
+    for message, tokens in zip(context.messages, sizes, strict=True):
+        by_role[message.role] += tokens
+        numbers[message.role] += 1
+    rows = [
+        [role, f"{numbers[role]:,}", f"{tokens:,}", _share(tokens, context.estimated_token_count)]
+        for role, tokens in by_role.most_common()
+    ]
+    tools = context.estimated_token_count - context.message_token_count
+    if tools:
+        whole = context.estimated_token_count
+        rows.append(["tools", f"{len(context.tools):,}", f"{tools:,}", _share(tools, whole)])
+    largest = sorted(range(len(sizes)), key=lambda at: -sizes[at])[:LARGEST]
+    items = [
+        element(
+            "li",
+            element("a", f"message {at + 1}", href=f"#{context.messages[at].address}"),
+            f": {sizes[at]:,} tokens, {context.messages[at].summary(60)}",
+        )
+        for at in largest
+    ]
+    shown = table(("part", "number", "tokens", "share"), rows)
+    label = element("summary", element("b", "Largest messages"))
+    return concat([shown, element("details", label, element("ol", *items))])
+
+
+def _share(tokens: int, whole: int) -> str:
+    return f"{tokens / whole:.0%}" if whole else ""
+
+
+def _difference(diff: ContextDiff, name: str) -> Iterator[Markup]:
+    if diff.is_empty:
+        yield nothing("The model saw the same.")
+        return
+    yield element("p", _cache_note(diff))
+    items = [_change(each, name) for each in diff.changes[:CHANGES]]
+    if len(diff.changes) > CHANGES:
+        items.append(element("li", f"and {len(diff.changes) - CHANGES:,} more"))
+    yield element("ul", *items, class_="changes")
+
+
+def _cache_note(diff: ContextDiff) -> str:
+    """Return what a provider's prompt cache still serves."""
+    kept = f"{diff.tokens_reused:,} of {diff.tokens_before:,} tokens stay in the prompt cache"
+    if not diff.tokens_lost:
+        return f"{kept}; {diff.tokens_new:,} tokens are new."
+    why = "the tools changed" if diff.tools_differ else f"message {diff.common_count + 1} changed"
+    return (
+        f"The prompt cache breaks, because {why}: {kept}; {diff.tokens_new:,} tokens are read anew."
+    )
+
+
+def _change(change: MessageChange, name: str) -> Markup:
+    text = f"{', '.join(change.kinds)}: {change.message.summary(120) or change.message.role} "
+    jump = link(
+        f"{change.tokens_after - change.tokens_before:+,} tokens",
+        shell.SESSION,
+        "jump",
+        name=name,
+        at=str(change.address),
+    )
+    words = [
+        element({"-": "del", "+": "ins"}[sign], said) if sign in "-+" else said
+        for sign, said in change.words or ()
+    ]
+    body = [element("p", *words, dir="auto", class_="words")] if words else []
+    mark = "+" if ADDED in change.kinds else "−" if change.after is None else "~"
+    return element("li", element("b", mark), f" {text}", jump if name else "", *body)
+
+
+def compare_page(repo: Repo, left: str, right: str) -> Page:
+    """Return two branches side by side, or a form to choose them."""
+    names = [each.name for each in repo.branches.list()][:CHOICES]
+    asked = form(
+        shell.COMPARE,
+        "Branches to compare",
+        select("left", "branch", names, left),
+        select("right", "branch", names, right),
+        button="Compare",
+    )
+    if not (left and right):
+        return Page("Compare", top("Compare"), asked, section=shell.COMPARE)
+    try:
+        head, shown = comparison_parts(repo.forks.compare(left, right))
+    except InvalidInputError as error:
+        head, shown = top("Compare"), nothing(f"{error.message}.")
+    links = [link(name, shell.SESSION, name=name) for name in (left, right)]
+    main = concat([asked, element("div", *links, class_="switches"), shown])
+    watch = f"{BRANCHES}{left} {BRANCHES}{right}"
+    return Page(f"{left} and {right}", head, main, watch=watch, section=shell.COMPARE)
+
+
+def checkpoints_page(repo: Repo) -> Page:
+    """Return the list of checkpoints, the newest first."""
+    found = sorted(repo.checkpoints.list(), key=lambda each: -each.time)
+    rows = []
+    for each in found:
+        branch = short(each.branch)
+        source = repo.checkpoints.source(each)
+        links = (
+            [link("context", shell.CONTEXT, "jump", name=branch, commit=source.hex())]
+            if source
+            else []
+        )
+        if each.ref.startswith(FORKS):
+            fork = each.ref.removeprefix(FORKS)
+            links.append(link("compare", shell.COMPARE, "jump", left=branch, right=fork))
+        kind = "automatic" if each.is_automatic else each.trigger
+        session = [link(branch, shell.SESSION, name=branch)] if branch else []
+        rows.append(
+            [
+                element("b", each.name),
+                f"{each.form}, {kind}",
+                concat(session),
+                excerpt(each.reason, 120),
+                moment(each.time),
+                concat(links),
+            ]
+        )
+    heads = ("name", "kind", "branch", "reason", "time", "show")
+    main = table(heads, rows) if rows else nothing("There are no checkpoints.")
+    return Page(
+        "Checkpoints", top("Checkpoints"), main, watch=CHECKPOINTS, section=shell.CHECKPOINTS
+    )
+
+
+def trash_page(repo: Repo, name: str, *, can_restore: bool) -> Page:
+    """Return the trash: messages that a branch hides, and refs that were deleted."""
+    head = repo.head.ref
+    name = name or (short(head) if head else "")
+    names = [each.name for each in repo.branches.list()][:CHOICES]
+    asked = form(shell.TRASH, "Branch", select("name", "branch", names, name), button="Show")
+    found = repo.trash.list(ref=name)
+    others = repo.trash.list(kinds=("branch", "tag", "checkpoint")).refs
+    messages = [
+        [
+            link(
+                each.text or str(each.address),
+                shell.SESSION,
+                name=name,
+                at=str(each.address),
+                hidden="1",
+            ),
+            each.role,
+            f"{each.token_count:,}",
+            moment(each.time),
+            _restore(str(each.address), can_restore),
+        ]
+        for each in found.messages
+    ]
+    refs = [
+        [
+            element("b", each.name),
+            each.kind if not each.exists else f"{each.kind}, moved",
+            each.text,
+            moment(each.time),
+            _restore(each.ref, can_restore),
+        ]
+        for each in others
+    ]
+    main = [
+        asked,
+        element("h2", f"Messages of {name}" if name else "Messages"),
+        table(("message", "role", "tokens", "removed", ""), messages)
+        if messages
+        else nothing("No message was removed."),
+        element("h2", "Branches, tags and checkpoints"),
+        table(("name", "kind", "last commit", "deleted", ""), refs)
+        if refs
+        else nothing("Nothing was deleted."),
+    ]
+    holder = element("div", *main, id="trash", data_name=name)
+    return Page("Trash", top("Trash"), holder, watch="refs/", section=shell.TRASH)
+
+
+def _restore(entry: str, can_restore: bool) -> Markup:
+    if not can_restore:
+        return Markup("")
+    return element("button", "Restore", class_="restore", type="button", value=entry)
+
+
+def trajectories_page(repo: Repo, *, q: str = "", why: str = "") -> Page:
+    """Return the list of trajectories, decisions that match words, and the decisions behind a piece of code."""
+    asked = form(
+        shell.TRAJECTORIES,
+        "Find decisions",
+        field("q", q, "Words of a decision", "search"),
+        field("why", why, "Why: FILE:LINE or COMMIT"),
+        button="Find",
+    )
+    main = [asked]
+    if why:
+        main += [element("h2", f"Why {why}"), *_reasons(repo, why)]
+    elif q:
+        hits = repo.trajectories.search(q, limit=HITS)
+        items = [
+            element(
+                "li",
+                link(each.state.title or each.state.id, shell.TRAJECTORY, id=each.state.id),
+                element(
+                    "p",
+                    *_marked(each.snippet.text, each.snippet.start, each.snippet.end),
+                    dir="auto",
+                ),
+            )
+            for each in hits
+        ]
+        main.append(
+            element("ul", *items, class_="cards") if items else nothing("No event matches.")
+        )
+    else:
+        rows = [
+            [
+                link(each.title or each.id, shell.TRAJECTORY, id=each.id),
+                each.status,
+                f"{each.count('decision'):,}",
+                ", ".join(agent.name for agent in each.agents),
+                moment(each.updated),
+            ]
+            for each in repo.trajectories.list(limit=MOST_SESSIONS)
+        ]
+        heads = ("trajectory", "status", "decisions", "agents", "last event")
+        main.append(table(heads, rows) if rows else nothing("There are no trajectories."))
+    return Page(
+        "Trajectories",
+        top("Trajectories"),
+        concat(main),
+        watch=TRAJECTORIES,
+        section=shell.TRAJECTORIES,
+    )
+
+
+def _reasons(repo: Repo, target: str) -> Iterator[Markup]:
+    try:
+        found = repo.trajectories.why(target, folder=repo.store.folder or ".")
+    except TraceError as error:
+        yield nothing(f"{error.message}.")
+        return
+    if not found:
+        yield nothing("No trajectory is linked to it.")
+    for reason in found:
+        yield _reason(reason)
+
+
+def _reason(reason: Reason) -> Markup:
+    decisions = [
+        element(
+            "li",
+            element("b", each.event.content),
+            element("p", text_of(each.event, "reasoning"), dir="auto"),
+        )
+        for each in reason.decisions
+    ]
+    state = reason.trajectory
+    return element(
+        "section",
+        element("h3", link(state.title or state.id, shell.TRAJECTORY, id=state.id)),
+        element(
+            "p", f"{reason.commit.id[:12]} {reason.commit.subject} ({reason.how})", class_="kicker"
+        ),
+        element("ul", *decisions),
+        class_="session",
+    )
+
+
+def trajectory_page(repo: Repo, id_: str) -> Page:
+    """Return one trajectory: chapters, decisions, retrospective.
+
+    Raises:
+        NotFoundError: there is no such trajectory.
+    """
+    view = repo.trajectories.exports.view(id_)
+    head, outline, main = page_parts(view)
+    return Page(view.title, head, main, outline, watch=TRAJECTORIES, section=shell.TRAJECTORIES)
+
+
+def search_page(
+    repo: Repo, *, q: str = "", session: str = "", role: str = "", tool: str = "", since: str = ""
+) -> Page:
+    """Return the messages that match a query, each with the text around the hit."""
+    asked = form(
+        shell.SEARCH,
+        "Search",
+        field("q", q, "Words", "search"),
+        select("role", "role", ("user", "assistant", "tool", "system"), role),
+        field("tool", tool, "tool"),
+        field("session", session, "session"),
+        field("since", since, "since: 2 days ago"),
+        button="Search",
+    )
+    main = [asked]
+    if q.strip():
+        first = _time(since, repo.store.clock.now())
+        try:
+            hits = repo.search(q, limit=HITS, session=session, role=role, tool=tool, since=first)
+        except InvalidInputError as error:
+            return Page(
+                "Search",
+                top("Search"),
+                concat([asked, nothing(f"{error.message}.")]),
+                query=q,
+                status=400,
+            )
+        titles = repo.sessions.titles(*{each.ref for each in hits})
+        label = count_noun(len(hits), "hit") + (", the newest" if len(hits) == HITS else "")
+        main.append(element("p", label, class_="kicker"))
+        main.append(
+            element("ul", *(_hit(each, titles[each.ref], q) for each in hits), class_="cards hits")
+        )
+    return Page(f"{q} · Search" if q else "Search", top("Search"), concat(main), query=q)
+
+
+def _hit(hit: Hit, title: str, query: str) -> Markup:
+    name = short(hit.ref)
+    snippet = hit.snippet
+    said = _marked(snippet.text, snippet.start, snippet.end)
+    more = [hit.role, "edited" if hit.is_edit else "", excerpt(title, 80)]
+    return element(
+        "li",
+        element(
+            "h2",
+            element(
+                "a", *said, href=shell.url(shell.SESSION, name=name, at=str(hit.address), q=query)
+            ),
+        ),
+        element("p", " · ".join(filter(None, more)), " · ", moment(hit.time), class_="kicker"),
+    )
+
+
+def _marked(text: str, start: int, end: int) -> list[str]:
+    return [text[:start], element("mark", text[start:end]) if end > start else "", text[end:]]
+
+
+def error_page(status: int, message: str) -> Page:
+    """Return a page that says what is wrong."""
+    title = "Not found" if status == 404 else "Error"
+    return Page(title, top(title), nothing(message), status=status)

@@ -1,0 +1,387 @@
+"""The page of a session: its messages in windows, its outline, its size, and what was done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from trace_store.base.frozen import replace
+from trace_store.context.compiled import CompiledMessage
+from trace_store.context.wording import excerpt
+from trace_store.contracts.ref_names import FORKS
+from trace_store.errors import MessageNotFoundError, TraceError
+from trace_store.exporters.contract import ExportSession, Losses, SessionTurn
+from trace_store.exporters.html.markup import Markup, concat, element, prose
+from trace_store.exporters.html.page import Messages, anchor
+from trace_store.exporters.overview import TITLE_CHARACTERS, count_noun, number_turns
+from trace_store.objects import operations as ops
+from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from trace_store.repo.repository import Repo
+from trace_store.web import shell
+from trace_store.web.shell import Page, facts, link, short, url
+
+WINDOW = 200
+"""Messages of one request."""
+MARGIN = 20
+"""Messages beyond a window that are read to link calls with their results."""
+LONGEST = 40_000
+"""Characters of one message that are sent; the rest is fetched on request."""
+PROMPTS = 1_000
+STRIP = 120
+"""Most entries of the outline, and cells of the strip."""
+WARM = 3_000
+"""With more messages than this, the strip shows tokens alone."""
+LEVELS = 9
+_APPENDS = {ops.ADD, ops.TOOLS, ops.USAGE, ops.CONFIG}
+"""Operations that change no earlier message."""
+
+
+class _Shortened:
+    """A message of which only the first characters are shown."""
+
+    def __init__(self, message: CompiledMessage) -> None:
+        self._message = message
+        self.parts = _cut(message.parts, LONGEST)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._message, name)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+class WebMessages(Messages):
+    """Messages of a page: links to contexts, marks, and only the start of very long ones."""
+
+    def __init__(
+        self, session: ExportSession, name: str, marks: Mapping[str, list[Markup]]
+    ) -> None:
+        super().__init__(session, Losses())
+        self._name = name
+        self._marks = marks
+
+    def article(self, turn: SessionTurn, place: Any) -> Markup:
+        rest = length_of(turn.message) - LONGEST
+        start = _Shortened(turn.message) if rest > 0 else turn.message
+        shown = super().article(replace(turn, message=start), place)
+        after = list(self._marks.get(turn.commit.hex(), ()))
+        if rest > 0:
+            more = f"Show the whole message, {rest:,} more characters"
+            address = anchor(turn)
+            after.insert(0, link(more, "/message", class_="whole", name=self._name, at=address))
+        return concat([shown, *after])
+
+    def whole(self, turn: SessionTurn, place: Any) -> Markup:
+        """Return the element of a message with all of its content."""
+        return super().article(turn, place)
+
+    def _links(self, turn: SessionTurn) -> Iterator[Markup]:
+        if turn.is_summary or turn.reason:
+            yield link(
+                f"show the {count_noun(turn.replaced, 'message')}",
+                *(shell.SESSION, "jump"),
+                name=self._name,
+                hidden="1",
+                at=anchor(turn),
+            )
+        if not turn.hidden:
+            yield link("context", shell.CONTEXT, "jump", name=self._name, commit=turn.commit.hex())
+
+
+def length_of(message: CompiledMessage) -> int:
+    """Return the characters of a message's text, arguments and results."""
+    return sum(map(_length, message.parts))
+
+
+def _length(part: Part) -> int:
+    if isinstance(part, Text | Reasoning):
+        return len(part.text)
+    if isinstance(part, ToolCall):
+        return len(part.arguments)
+    if isinstance(part, Opaque):
+        return len(part.data)
+    return sum(map(_length, part.content)) if isinstance(part, ToolResult) else 0
+
+
+def _cut(parts: Iterable[Part], most: int) -> tuple[Part, ...]:
+    """Return parts with the first characters of their content; images stay."""
+    found: list[Part] = []
+    for part in parts:
+        length = _length(part)
+        found.append(part if length <= most else _start_of(part, most))
+        most = max(0, most - length)
+    return tuple(found)
+
+
+def _start_of(part: Part, most: int) -> Part:
+    if isinstance(part, Reasoning):
+        return Reasoning(part.text[:most], part.signature)
+    if isinstance(part, ToolCall):
+        return ToolCall(part.id, part.name, part.arguments[:most], "text")
+    if isinstance(part, ToolResult):
+        content = _cut(part.content, most)
+        return ToolResult(part.call_id, content, part.is_error, call=part.call)
+    if isinstance(part, Opaque):
+        return Opaque(part.provider, part.data[:most])
+    return Text(part.text[:most]) if isinstance(part, Text) else part
+
+
+def session_page(
+    repo: Repo,
+    name: str,
+    *,
+    at: str = "",
+    start: int | None = None,
+    hidden: bool = False,
+    query: str = "",
+) -> Page:
+    """Return the page of a session.
+
+    Args:
+        repo: the repository.
+        name: the session, as a branch.
+        at: the address of a message, around which messages are shown; "" shows those from `start`.
+        start: number of the first message, from 0; None shows the last ones.
+        hidden: show hidden messages, too.
+        query: words to mark.
+
+    Raises:
+        RevisionNotFoundError, MessageNotFoundError: there is no such session or message.
+    """
+    session, hidden = _found(repo, name, at, start, hidden=hidden)
+    name = short(session.ref) or name
+    titles = repo.sessions.titles(session.ref) if session.ref else {}
+    title = excerpt(titles.get(session.ref, name), TITLE_CHARACTERS)
+    messages = element(
+        "div",
+        _articles(repo, session, name, 0, len(session.turns)),
+        id="messages",
+        class_="messages",
+        data_name=name,
+        data_start=str(session.start),
+        data_count=str(session.count),
+        data_tip=session.commit.hex(),
+    )
+    empty = [] if session.count else [shell.nothing("This session has no messages.")]
+    top = shell.top(
+        title,
+        session.format or "branch",
+        _head_facts(session, name),
+        _switches(session, name, hidden),
+    )
+    return Page(
+        title=title,
+        top=top,
+        main=concat([*empty, messages]),
+        beside=element("div", shell.nothing("…"), id="outline"),
+        watch=session.ref,
+        section=shell.SESSIONS,
+        query=query,
+    )
+
+
+def _found(
+    repo: Repo, name: str, at: str, start: int | None, *, hidden: bool
+) -> tuple[ExportSession, bool]:
+    """Return the messages of a window, and whether hidden ones are among them."""
+    for shows in dict.fromkeys((hidden, True)):
+        try:
+            part = repo.sessions.part(name, start=start, around=at, count=WINDOW, hidden=shows)
+        except MessageNotFoundError:
+            if shows:
+                raise
+        else:
+            return part, shows
+    raise AssertionError("one of the two returned or raised")
+
+
+def window(repo: Repo, name: str, *, start: int, count: int, hidden: bool) -> dict[str, Any]:
+    """Return some messages of a session as HTML, with their place and the commit that they are of."""
+    first = max(0, start - MARGIN)
+    session = repo.sessions.part(
+        name, start=first, count=min(count, WINDOW) + start - first + MARGIN, hidden=hidden
+    )
+    skip = min(start - first, len(session.turns))
+    until = min(skip + count, len(session.turns))
+    return {
+        "html": _articles(repo, session, name, skip, until),
+        "start": first + skip,
+        "stop": first + until,
+        "count": session.count,
+        "tip": session.commit.hex(),
+    }
+
+
+def news(repo: Repo, name: str, *, tip: str, start: int, hidden: bool) -> dict[str, Any]:
+    """Return the messages after a place, or None as `html` if the earlier ones have changed since the commit `tip`."""
+    entries = list(islice(repo.log(f"{tip}..{name}", first_parent=True), WINDOW))
+    now = repo.resolve(name)
+    parted = now.hex() != tip and not _leads_to(entries, tip)
+    if parted or any(set(each.operations) - _APPENDS for each in entries):
+        return {"html": None, "tip": now.hex()}
+    return window(repo, name, start=start, count=WINDOW, hidden=hidden)
+
+
+def _leads_to(entries: list[Any], tip: str) -> bool:
+    return bool(entries) and any(parent.hex() == tip for parent in entries[-1].parents)
+
+
+def message(repo: Repo, name: str, address: str) -> dict[str, Any]:
+    """Return one whole message as HTML, and its text."""
+    session = repo.sessions.part(name, around=address, count=2 * MARGIN, hidden=True)
+    wanted = repo.message(address, session.commit).address
+    for turn, place in number_turns(session):
+        if turn.message.address == wanted:
+            shown = WebMessages(session, name, {}).whole(turn, place)
+            return {"html": shown, "text": turn.message.text}
+    raise MessageNotFoundError(f"the session does not hold {address}", address=address)
+
+
+def _articles(repo: Repo, session: ExportSession, name: str, first: int, last: int) -> Markup:
+    numbered = list(number_turns(session))
+    messages = WebMessages(session, name, _marks(repo, session, name))
+    return concat(messages.article(turn, place) for turn, place in numbered[first:last])
+
+
+def _marks(repo: Repo, session: ExportSession, name: str) -> dict[str, list[Markup]]:
+    """Return the checkpoints and forks of a session by the commit after which they are shown."""
+    own = {turn.commit.hex() for turn in session.turns}
+    found: dict[str, list[Markup]] = {}
+    for each in repo.checkpoints.list():
+        source = repo.checkpoints.source(each)
+        if source is None or (each.branch and each.branch != session.ref):
+            continue
+        entries = islice(repo.log(source, first_parent=True), MARGIN)
+        place = next((entry.oid.hex() for entry in entries if entry.oid.hex() in own), None)
+        if place is None:
+            continue
+        if each.ref.startswith(FORKS):
+            fork = each.ref.removeprefix(FORKS)
+            words = ["fork ", link(fork, shell.COMPARE, left=name, right=fork)]
+        else:
+            words = ["checkpoint ", link(each.name, shell.CHECKPOINTS)]
+        found.setdefault(place, []).append(element("p", *words, class_="point"))
+    return found
+
+
+def _head_facts(session: ExportSession, name: str) -> Markup:
+    return facts(
+        (
+            ("model", session.model),
+            ("messages", f"{len(session.context):,}" + _hidden_note(session)),
+            ("tokens", f"{session.context.token_count:,} ({session.context.token_source})"),
+            ("branch", name),
+        )
+    )
+
+
+def _hidden_note(session: ExportSession) -> str:
+    return f" shown, {session.hidden_count:,} hidden" if session.hidden_count else ""
+
+
+def _switches(session: ExportSession, name: str, hidden: bool) -> Markup:
+    """Return links to other views of a session, and the switches that the style sheet implements."""
+    shown = [
+        element("label", element("input", type="checkbox", id=f"show-{each}", checked=True), each)
+        for each in ("tools", "reasoning")
+    ]
+    shown.append(
+        element("label", element("input", type="checkbox", id="show-marks"), "Markdown marks")
+    )
+    if session.hidden_count:
+        text = "without hidden messages" if hidden else "with hidden messages"
+        shown.append(link(text, shell.SESSION, name=name, hidden="" if hidden else "1"))
+    shown.append(
+        link("what the model sees now", shell.CONTEXT, name=name, commit=session.commit.hex())
+    )
+    shown.append(element("a", "beginning", href=url(shell.SESSION, name=name, start="0")))
+    return element("div", *shown, class_="switches")
+
+
+def outline(repo: Repo, name: str, *, hidden: bool) -> Markup:
+    """Return the outline of a session: its size, where its tokens are, its summary, and the turns of the user."""
+    session = repo.sessions.part(name, count=1)
+    context = session.context
+    turns = [each for each in context.messages if each.role == "user" and each.kind == "dialogue"]
+    shown = turns[-PROMPTS:]
+    items = [
+        element(
+            "li",
+            element(
+                "a",
+                element("span", excerpt(each.text, 80) or "…", dir="auto"),
+                href=url(
+                    shell.SESSION, name=name, hidden="1" if hidden else "", at=str(each.address)
+                ),
+            ),
+        )
+        for each in shown
+    ]
+    label = "Prompts" if len(shown) == len(turns) else f"The last {PROMPTS:,} prompts"
+    heading = [element("h2", label), element("ol", *items)] if items else []
+    return concat(
+        [
+            *_gauge(repo, session),
+            *_strip(repo, session, name),
+            *_summary(repo, session, name),
+            *heading,
+        ]
+    )
+
+
+def _gauge(repo: Repo, session: ExportSession) -> Iterator[Markup]:
+    """Yield the size of the context, beside the limit of the session or the budget of the repository."""
+    limit = repo.store.config.budget or 0
+    if session.ref and (opened := repo.sessions.open(session.ref).facts).type:
+        limit = opened.limit
+    tokens = session.context.token_count
+    label = f"{tokens:,} of {limit:,} tokens" if limit else f"{tokens:,} tokens"
+    meter = element("meter", aria_label=label, max=str(limit), value=str(tokens))
+    yield element("p", label, *([meter] if limit else []))
+
+
+def _strip(repo: Repo, session: ExportSession, name: str) -> Iterator[Markup]:
+    """Yield a strip of cells, each some messages; the height is their tokens, the colour how much they are used."""
+    context = session.context
+    if len(context) < 2:
+        return
+    sizes = [tokens for tokens, _ in context.message_tokens()]
+    heat = repo.compression.heat(context) if len(sizes) <= WARM else []
+    step = -(-len(sizes) // STRIP)
+    sums = [sum(sizes[at : at + step]) for at in range(0, len(sizes), step)]
+    largest, cells = max(*sums, 1), []
+    for cell, tokens in enumerate(sums):
+        at = cell * step
+        warm = max(heat[at : at + step], default=0.0)
+        note = f"message {at + 1}: {tokens:,} tokens" + (f", heat {warm:.0%}" if heat else "")
+        classes = f"h{-(-tokens * LEVELS // largest)} w{round(warm * 4)}"
+        target = url(shell.SESSION, name=name, at=str(context.messages[at].address))
+        cells.append(element("a", class_=classes, href=target, title=note, tabindex="-1"))
+    yield element("h2", "Tokens and heat" if heat else "Tokens")
+    yield element("div", *cells, class_="strip")
+
+
+def _summary(repo: Repo, session: ExportSession, name: str) -> Iterator[Markup]:
+    if not session.ref:
+        return
+    opened = repo.sessions.open(session.ref)
+    try:
+        found, compactions = opened.summary, opened.history()
+    except TraceError:
+        return
+    if not (found.text or compactions):
+        return
+    parts = [element("div", prose(found.text), class_="prose", dir="auto")] if found.text else []
+    parts += [
+        element(
+            "p",
+            f"{each.before:,} to {each.after:,} tokens, {each.summariser} ",
+            shell.moment(each.time),
+            link("context", shell.CONTEXT, "jump", name=name, commit=each.commit.hex()),
+        )
+        for each in compactions
+    ]
+    label = f"Summary, version {found.version}" if found.version else "Summary"
+    yield element("details", element("summary", element("b", label)), *parts, class_="summaries")
