@@ -35,6 +35,14 @@ def repo() -> Repo:
     return repo
 
 
+def test_a_text_that_is_not_unicode_hides_no_other(repo: Repo) -> None:
+    repo.append("user", "half of a pair \ud83d before the freeze")
+    repo.append("user", "after it")
+    assert len(said(repo, "freeze")) == 3
+    assert said(repo, "pair") == ["half of a pair \ud83d before the freeze"]
+    assert len(said(repo, "after")) == 1
+
+
 @pytest.mark.parametrize(
     ("query", "count"),
     [

@@ -213,7 +213,8 @@ class SearchIndex:
         self, place: tuple[int, int, int | None, int], version: IndexedVersion
     ) -> None:
         loaded = load_parts(version.parts, self._store.objects.read)
-        text = "\n".join(texts_of(loaded))
+        # SQLite takes no lone surrogates, which the JSON of an agent may hold.
+        text = "\n".join(texts_of(loaded)).encode("utf-8", "replace").decode()
         if not text.strip():
             return
         tools = " ".join(sorted({part.name for part in loaded if isinstance(part, ToolCall)}))
