@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 
+from tests.web.support.served import served
 from trace_store.repo.repository import Repo
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@contextlib.contextmanager
-def served(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    """Run `trace web`, and yield the process with what it says."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "cli"))),
-    }
-    with subprocess.Popen(
-        [sys.executable, "-m", "trace_cli", "web", "--json", *words],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            assert line, process.communicate()[1]
-            yield process, json.loads(line)
-        finally:
-            if process.poll() is None:
-                process.kill()
 
 
 def test_a_page_hears_of_messages_that_another_process_writes(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ const state = list && {
   count: Number(list.dataset.count),
   tip: list.dataset.tip,
   hidden: new URLSearchParams(location.search).get("hidden") || "",
-  busy: false,
+  busy: null,
 };
 const before = make("button", "Earlier messages", { type: "button", class: "more-messages" });
 const after = make("button", "Later messages", { type: "button", class: "more-messages" });
@@ -83,8 +83,10 @@ function showEnds() {
 }
 
 async function load(start, count, place) {
-  if (state.busy) return;
-  state.busy = true;
+  if (state.busy && place !== "all") return;
+  await state.busy;
+  let free = null;
+  state.busy = new Promise((resolve) => (free = resolve));
   try {
     const found = await get("/messages", { name: state.name, hidden: state.hidden, start, count });
     const nodes = fragment(found.html);
@@ -108,7 +110,8 @@ async function load(start, count, place) {
   } catch (error) {
     say(`Cannot load messages: ${error.message}`);
   } finally {
-    state.busy = false;
+    state.busy = null;
+    free();
   }
 }
 
@@ -131,25 +134,6 @@ function drop(place) {
 
 const loadBefore = () => state.start > 0 && load(Math.max(0, state.start - WINDOW), Math.min(WINDOW, state.start), "before");
 const loadAfter = () => state.stop < state.count && load(state.stop, WINDOW, "after");
-
-if (list) {
-  list.before(before);
-  list.after(after);
-  before.addEventListener("click", loadBefore);
-  after.addEventListener("click", loadAfter);
-  const sentinels = new IntersectionObserver(
-    (entries) => {
-      for (const each of entries) if (each.isIntersecting) (each.target === before ? loadBefore : loadAfter)();
-    },
-    { rootMargin: "800px" },
-  );
-  showEnds();
-  const wanted = new URLSearchParams(location.search).get("at");
-  if (wanted) goTo(wanted);
-  else if (!location.hash && !new URLSearchParams(location.search).has("start")) window.scrollTo(0, document.documentElement.scrollHeight);
-  setTimeout(() => [before, after].forEach((each) => sentinels.observe(each)), 300);
-  loadOutline();
-}
 
 async function loadOutline() {
   const outline = $("#outline");
@@ -260,7 +244,6 @@ function mark() {
   }
   CSS.highlights.set("hit", new Highlight(...ranges));
 }
-mark();
 
 // Live: subscribe first, then fetch, then apply what comes
 
@@ -373,9 +356,6 @@ async function refreshPage() {
 }
 let lastContent = main.innerHTML;
 
-localTimes(document);
-if (main.dataset.watch) listen();
-else connection("", "");
 
 // Actions
 
@@ -569,7 +549,7 @@ function help() {
   document.body.append(dialog);
   dialog.showModal();
 }
-$(".bar")?.append(button("Keys", help));
+$(".bar nav").append(button("Keys", help));
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && isTyping(event.target)) return event.target.blur();
@@ -585,3 +565,28 @@ document.addEventListener("keydown", (event) => {
   }
   lastKey = lastKey === "g" ? "" : event.key;
 });
+
+// Begin
+
+if (list) {
+  list.before(before);
+  list.after(after);
+  before.addEventListener("click", loadBefore);
+  after.addEventListener("click", loadAfter);
+  const sentinels = new IntersectionObserver(
+    (entries) => {
+      for (const each of entries) if (each.isIntersecting) (each.target === before ? loadBefore : loadAfter)();
+    },
+    { rootMargin: "800px" },
+  );
+  history.scrollRestoration = "manual";
+  showEnds();
+  const wanted = new URLSearchParams(location.search).get("at");
+  if (wanted) goTo(wanted);
+  else if (!location.hash && !new URLSearchParams(location.search).has("start")) window.scrollTo(0, document.documentElement.scrollHeight);
+  setTimeout(() => [before, after].forEach((each) => sentinels.observe(each)), 300);
+  loadOutline();
+}
+localTimes(document);
+mark();
+if (main.dataset.watch) listen();

@@ -394,11 +394,11 @@ def trash_page(repo: Repo, name: str, *, can_restore: bool) -> Page:
     main = [
         asked,
         element("h2", f"Messages of {name}" if name else "Messages"),
-        table(("message", "role", "tokens", "removed", ""), messages)
+        table(("message", "role", "tokens", "removed", "action"), messages)
         if messages
         else nothing("No message was removed."),
         element("h2", "Branches, tags and checkpoints"),
-        table(("name", "kind", "last commit", "deleted", ""), refs)
+        table(("name", "kind", "last commit", "deleted", "action"), refs)
         if refs
         else nothing("Nothing was deleted."),
     ]

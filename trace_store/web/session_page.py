@@ -235,7 +235,8 @@ def message(repo: Repo, name: str, address: str) -> dict[str, Any]:
     for turn, place in number_turns(session):
         if turn.message.address == wanted:
             shown = WebMessages(session, name, {}).whole(turn, place)
-            return {"html": shown, "text": turn.message.text}
+            results = [each.text for each in turn.message.parts if isinstance(each, ToolResult)]
+            return {"html": shown, "text": turn.message.text or "\n".join(results)}
     raise MessageNotFoundError(f"the session does not hold {address}", address=address)
 
 

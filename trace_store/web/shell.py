@@ -136,25 +136,20 @@ def form(path: str, label: str, *fields: Markup, button: str) -> Markup:
 
 def document(page: Page, *, action_token: str, repository: str) -> str:
     """Return the whole page; `action_token` is empty if there are no actions."""
+    live = element("span", id="live", role="status")
+    search = element(
+        "input",
+        type="search",
+        name="q",
+        id="search",
+        value=page.query,
+        placeholder="Search messages",
+        aria_label="Search messages",
+    )
     bar = element(
-        "header",
-        element("nav", *_navigation(page.section), aria_label="Pages", class_="pages"),
-        element(
-            "form",
-            element(
-                "input",
-                type="search",
-                name="q",
-                id="search",
-                value=page.query,
-                placeholder="Search messages",
-                aria_label="Search messages",
-            ),
-            action=SEARCH,
-            method="get",
-            role="search",
-        ),
-        element("div", "", id="live", role="status"),
+        "div",
+        element("nav", *_navigation(page.section), live, aria_label="Pages", class_="pages"),
+        element("form", search, action=SEARCH, method="get", role="search"),
         class_="bar",
     )
     main = element("main", page.main, id="main", tabindex="-1", data_watch=page.watch)

@@ -36,9 +36,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "dd": frozenset({"class", "dir"}),
     "del": frozenset(),
     "details": frozenset({"class", "open"}),
-    "div": frozenset(
-        {"class", "data-count", "data-name", "data-start", "data-tip", "dir", "id", "role"}
-    ),
+    "div": frozenset({"class", "data-count", "data-name", "data-start", "data-tip", "dir", "id"}),
     "dl": frozenset({"class"}),
     "dt": frozenset({"dir"}),
     "figcaption": frozenset(),
@@ -72,7 +70,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "progress": frozenset({"aria-hidden", "max", "value"}),
     "section": frozenset({"aria-label", "class", "id"}),
     "select": frozenset({"aria-label", "name"}),
-    "span": frozenset({"class", "dir", "title"}),
+    "span": frozenset({"class", "dir", "id", "role", "title"}),
     "style": frozenset(),
     "summary": frozenset(),
     "table": frozenset({"class"}),

@@ -1,0 +1,325 @@
+"""The page in a real Chromium. Without a browser or Playwright these tests are skipped."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.web.support.attacks import CORPUS, hostile_repository
+from tests.web.support.served import served
+from trace_store import Message, Reasoning, Text, ToolCall, ToolResult
+from trace_store.repo.repository import Repo
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUM = next((found for name in NAMES if (found := shutil.which(name))), None)
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"),
+    *("--disable-component-update", "--disable-sync", "--disable-quic"),
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield found
+        found.close()
+
+
+def rich(folder: Path, turns: int = 30) -> Repo:
+    repo = Repo.init(folder, author="Ada")
+    repo.append("system", "Be brief.")
+    for turn in range(turns):
+        with repo.batch() as batch:
+            batch.append("user", f"Question {turn}: what is in file {turn}?\n\n- one\n- **two**")
+            batch.append(
+                "assistant",
+                [
+                    Reasoning(f"I look at file {turn}."),
+                    Text(f"Let me look at `file{turn}`."),
+                    ToolCall(f"c{turn}", "Bash", {"command": f"cat file{turn}"}),
+                ],
+                model="claude-opus-4-6",
+            )
+            batch.append("tool", [ToolResult(f"c{turn}", f"content of file {turn}\n" * 12)])
+            batch.append("assistant", f"Answer {turn}.", model="claude-opus-4-6")
+    repo.checkpoints.save("safe", reason="before the risk")
+    repo.forks.create("idea")
+    repo.line("idea").append("user", "Another way")
+    gone = repo.append("user", "A message that was removed").addresses[0]
+    repo.remove(gone)
+    repo.trajectories.start("Choose a parser")
+    repo.trajectories.decide("Which?", "the small one", reasoning="it is enough")
+    return repo
+
+
+class Tab:
+    """A tab that was let in, which fails on an error of the page."""
+
+    def __init__(self, browser: Any, said: dict[str, str], **options: Any) -> None:
+        self.context = browser.new_context(**options)
+        self.address = said["address"].rstrip("/")
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.problems: list[str] = []
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("console", self._console)
+        self.page.goto(said["link"])
+
+    def _console(self, message: Any) -> None:
+        if message.type == "error" and "net::ERR_" not in message.text:
+            self.problems.append(message.text)
+
+    def open(self, path: str) -> Any:
+        self.page.goto(self.address + path)
+        return self.page
+
+
+@contextlib.contextmanager
+def tab(browser: Any, folder: Path, *words: str, **options: Any) -> Iterator[Tab]:
+    with served(folder, *words) as (_, said):
+        found = Tab(browser, said, **options)
+        try:
+            yield found
+        finally:
+            found.context.close()
+        assert not found.problems
+
+
+def test_reading_and_moving_with_keys_alone(browser: Any, tmp_path: Path) -> None:
+    rich(tmp_path).close()
+    with tab(browser, tmp_path) as here:
+        page = here.open("/")
+        page.get_by_role("link", name=re.compile("Question 0")).first.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/session?**")
+        page.wait_for_selector("#outline a")
+        page.keyboard.press("g")
+        page.keyboard.press("g")
+        page.wait_for_function(
+            "() => document.activeElement.getAttribute('aria-label') === 'system, message 1'"
+        )
+        page.keyboard.press("J")
+        label = "document.activeElement.getAttribute('aria-label')"
+        assert page.evaluate(label) == "user, message 2"
+        page.keyboard.press("j")
+        assert page.evaluate(label) == "assistant, message 3"
+        page.keyboard.press("k")
+        page.keyboard.press("J")
+        assert page.evaluate(label) == "user, message 6"
+        address = page.evaluate("document.activeElement.id")
+        assert f"at={address}" in page.url
+        page.reload()
+        page.wait_for_function(f"() => document.activeElement.id === '{address}'")
+        page.keyboard.press("t")
+        assert not page.locator(".reasoning").first.is_visible()
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.id") == "search"
+        page.keyboard.type("content jk")
+        assert page.input_value("#search") == "content jk", "keys are off in fields"
+        page.keyboard.press("Escape")
+        page.keyboard.press("?")
+        page.get_by_role("checkbox", name="Keys of one letter").uncheck()
+        page.keyboard.press("Escape")
+        page.keyboard.press("/")
+        assert page.evaluate("document.activeElement.id") != "search", "keys are switched off"
+        page.keyboard.press("Control+k")
+        assert page.evaluate("document.activeElement.id") == "search"
+        page.keyboard.press("Control+a")
+        page.keyboard.type("content of file 7")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".hits a")
+        page.locator(".hits a").first.click()
+        page.wait_for_selector("#messages article")
+        page.go_back()
+        page.wait_for_selector(".hits a")
+
+
+def test_new_messages_appear_and_the_place_is_kept(browser: Any, tmp_path: Path) -> None:
+    repo = rich(tmp_path)
+    with tab(browser, tmp_path) as here:
+        page = here.open("/session?name=main")
+        page.wait_for_selector("#live.on")
+        count = page.locator("#messages article").count()
+        repo.append("user", "It is new and at the end")
+        page.get_by_text("It is new and at the end").wait_for()
+        assert page.locator("#messages article").count() == count + 1
+        assert page.evaluate(
+            "window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80"
+        )
+        # In the middle of the page nothing moves.
+        page.mouse.wheel(0, -4000)
+        page.wait_for_timeout(700)
+        before = page.evaluate("window.scrollY")
+        repo.append("assistant", "More, which is out of sight")
+        page.wait_for_function(
+            f"() => document.querySelectorAll('#messages article').length === {count + 2}"
+        )
+        assert abs(page.evaluate("window.scrollY") - before) < 2
+        # A change of an earlier message replaces it.
+        first = str(repo.compile().messages[0].address)
+        repo.edit(first, "Be very brief.")
+        page.wait_for_function(
+            f"() => document.getElementById('{first}').textContent.includes('very brief')"
+        )
+    repo.close()
+
+
+def test_a_page_comes_back_after_the_server_was_killed(browser: Any, tmp_path: Path) -> None:
+    repo = rich(tmp_path)
+    with served(tmp_path) as (process, said):
+        here = Tab(browser, said)
+        page = here.open("/session?name=main")
+        page.wait_for_selector("#live.on")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        page.wait_for_selector("#live.off")
+    repo.append("user", "Said while nobody served")
+    with served(tmp_path) as (_, again):
+        assert again["address"] == said["address"]
+        page.get_by_text("Said while nobody served").wait_for(timeout=20_000)
+        page.wait_for_selector("#live.on")
+        assert page.get_by_text("Said while nobody served").count() == 1
+    here.context.close()
+    repo.close()
+
+
+def test_windows_are_loaded_and_dropped_while_scrolling(browser: Any, tmp_path: Path) -> None:
+    with Repo.init(tmp_path) as repo:
+        repo.commit(
+            [Message("user" if n % 2 else "assistant", f"number {n}") for n in range(3_000)]
+        )
+    with tab(browser, tmp_path) as here:
+        page = here.open("/session?name=main")
+        page.wait_for_selector("#live.on")
+        assert page.locator("#messages article").count() <= 400
+        for _ in range(16):
+            page.evaluate("window.scrollTo(0, 0)")
+            page.wait_for_timeout(250)
+        articles = page.locator("#messages article")
+        assert 1_000 < articles.count() <= 2_000
+        numbers = page.eval_on_selector_all(
+            "#messages article .n", "all => all.map(e => Number(e.textContent))"
+        )
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        page.keyboard.press("G")
+        page.get_by_text("number 2999").wait_for()
+        page.keyboard.press("g")
+        page.keyboard.press("g")
+        page.get_by_text("number 0", exact=True).wait_for()
+
+
+def test_actions_and_their_way_back(browser: Any, tmp_path: Path) -> None:
+    rich(tmp_path).close()
+    with tab(browser, tmp_path) as here:
+        page = here.open("/session?name=main&start=0")
+        article = page.locator("#messages article").nth(1)
+        article.hover()
+        article.get_by_role("button", name="Pin").click()
+        page.get_by_text("is pinned").wait_for()
+        page.locator("#messages article .mark").get_by_text("pinned").wait_for()
+        page.locator("#said").get_by_role("button", name="Undo").click()
+        page.locator("#messages article .mark").get_by_text("pinned").wait_for(state="detached")
+        article.hover()
+        article.get_by_role("button", name="Edit").click()
+        page.get_by_role("dialog").get_by_role("textbox").fill("Another question <b>bold</b>")
+        page.get_by_role("dialog").get_by_role("button", name="Save").click()
+        page.locator("#messages").get_by_text("Another question <b>bold</b>").wait_for()
+        article.hover()
+        article.get_by_role("button", name="Remove").click()
+        page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+        assert page.locator("#messages").get_by_text("Another question").count() == 1
+        article.hover()
+        article.get_by_role("button", name="Remove").click()
+        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+        page.locator("#messages").get_by_text("Another question").wait_for(state="detached")
+        page = here.open("/trash?name=main")
+        page.get_by_role("row", name=re.compile("Another question")).get_by_role("button").click()
+        page.get_by_role("row", name=re.compile("Another question")).wait_for(state="detached")
+        here.open("/session?name=main&start=0")
+        page.get_by_text("Another question <b>bold</b>").first.wait_for()
+
+
+def test_a_read_only_page_offers_no_action(browser: Any, tmp_path: Path) -> None:
+    rich(tmp_path, 3).close()
+    with tab(browser, tmp_path, "--read-only") as here:
+        page = here.open("/session?name=main")
+        page.locator("#messages article").last.hover()
+        assert page.get_by_role("button", name="Copy").count() == 1
+        for name in ("Remove", "Edit", "Pin", "Trim", "Compact", "Clear", "Undo"):
+            assert page.get_by_role("button", name=name).count() == 0
+
+
+def test_nothing_of_a_hostile_session_runs_or_is_loaded(browser: Any, tmp_path: Path) -> None:
+    hostile_repository(tmp_path, CORPUS[::3]).close()
+    paths = ["/", "/search?q=pwned", "/checkpoints", "/trajectories", "/trash?name=sessions/x/s1"]
+    paths += [
+        "/session?name=main&start=0",
+        "/context?name=main",
+        "/session?name=sessions/x/s1&hidden=1",
+    ]
+    paths += ["/compare?left=sessions/x/s0&right=fork0", f"/session?name={quote(CORPUS[0])}"]
+    with tab(browser, tmp_path) as here:
+        asked: list[str] = []
+        here.page.on("request", lambda request: asked.append(request.url))
+        here.page.on("dialog", lambda dialog: here.problems.append(dialog.message))
+        for path in paths:
+            page = here.open(path)
+            page.wait_for_timeout(300)
+            for details in page.locator("details").all()[:20]:
+                details.evaluate("each => (each.open = true)")
+            if page.locator("#messages article").count():
+                page.locator("#messages article").first.hover()
+            assert page.evaluate("window.pwned") is None, path
+        here.problems[:] = [each for each in here.problems if "404" not in each]
+        assert not [url for url in asked if not url.startswith((here.address, "data:image/"))]
+
+
+PATHS = (
+    *("/", "/session?name=main", "/session?name=main&hidden=1&start=0", "/context?name=main"),
+    *("/compare?left=main&right=idea", "/checkpoints", "/trash?name=main", "/trajectories"),
+    *("/search?q=content", "/nothing"),
+)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violations(browser: Any, tmp_path: Path, scheme: str) -> None:
+    module = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed"
+    )
+    axe = module.Axe()
+    rich(tmp_path, 4).close()
+    found: list[str] = []
+    # axe is put into the page, which the policy forbids to any script but the page's own.
+    with tab(browser, tmp_path, color_scheme=scheme, bypass_csp=True) as here:
+        for path in PATHS:
+            page = here.open(path)
+            page.wait_for_timeout(400)
+            for each in axe.run(page).response["violations"]:
+                nodes = [node["html"][:160] for node in each["nodes"][:3]]
+                found.append(f"{path}: {each['id']}: {nodes}")
+        here.problems.clear()
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("width", [320, 1_280])
+def test_no_page_is_wider_than_its_window(browser: Any, tmp_path: Path, width: int) -> None:
+    rich(tmp_path, 4).close()
+    with tab(browser, tmp_path, viewport={"width": width, "height": 800}) as here:
+        for path in PATHS:
+            page = here.open(path)
+            page.wait_for_timeout(200)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        here.problems.clear()
