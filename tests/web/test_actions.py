@@ -126,7 +126,8 @@ def test_what_cannot_be_done_says_why(
 def test_an_action_has_only_texts_and_a_limit(repo: Repo) -> None:
     client = Client(repo)
     head = {"x-trace-token": client.access.action_token}
-    for given in ({"message": 1}, {"session": ["work"]}, [], "text"):
+    wrong: list[object] = [{"message": 1}, {"session": ["work"]}, [], "text"]
+    for given in wrong:
         answer = client.ask("/do/pin", method="POST", headers=head, json=given)
         assert answer.status_code == 400, given
     large = {"message": "HEAD.0", "text": "x" * (5 << 20)}

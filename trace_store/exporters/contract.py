@@ -195,7 +195,7 @@ class ExportSession:
         context: the compiled context, which counts tokens and renders for providers.
         model: the model of the last answer in `turns`, or "".
         below: branches below the session's: subagents, rewinds, copies.
-        hidden_count: number of messages that the context hides.
+        hidden_count: number of messages that the context hides; 0 in a part without hidden messages.
         reader: reads the facts and raw records of its transcript when asked.
         begin: index in `turns` of the message that the session was looked up by; 0 if by anything else.
         project: the folder that holds the repository; "" if it is in memory.

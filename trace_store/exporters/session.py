@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from trace_store.base.frozen import replace, value
 from trace_store.base.oid import OID_BYTES, ObjectId
-from trace_store.context.compile_index import IS_MARKED, MessageRecord, priority_flag
+from trace_store.context.compile_index import (
+    GHOST,
+    IS_MARKED,
+    MessageRecord,
+    flags_at,
+    priority_flag,
+)
 from trace_store.context.compiled import CompiledContext, CompiledMessage, CompiledMessages
 from trace_store.context.compiler import ContextCompiler, compile
 from trace_store.context.fold import Entry
@@ -86,7 +92,7 @@ def read_session(
     context = compile(contexts, revision, at=at, model=model)
     if context.commit is None:
         raise RevisionNotFoundError(f"{revision} has no context", revision=revision)
-    hidden_count = sum(1 for e in contexts.fold(context.commit).entries if not is_shown(e))
+    hidden_count = _count_hidden(contexts, context) if part is None or hidden else 0
     messages = _messages(contexts, context, hidden=hidden and (part is None or hidden_count > 0))
     chosen = range(len(messages)) if part is None else part.choose(context, messages)
     turns = tuple(
@@ -109,6 +115,14 @@ def read_session(
         start=chosen.start,
         count=len(messages),
     )
+
+
+def _count_hidden(contexts: ContextCompiler, context: CompiledContext) -> int:
+    """Return the number of messages that a context hides, including those that have a placeholder."""
+    assert context.commit is not None
+    blocks = context.view.blocks()
+    ghosts = sum(1 for block, places in blocks for at in places if flags_at(block, at) & GHOST)
+    return len(contexts.fold(context.commit)) - len(context) + ghosts
 
 
 @value

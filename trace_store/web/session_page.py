@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from trace_store.base.frozen import replace
 from trace_store.context.compiled import CompiledMessage
 from trace_store.context.wording import excerpt
 from trace_store.contracts.ref_names import FORKS
-from trace_store.errors import MessageNotFoundError, TraceError
+from trace_store.errors import MessageNotFoundError
 from trace_store.exporters.contract import ExportSession, Losses, SessionTurn
 from trace_store.exporters.html.markup import Markup, concat, element, prose
 from trace_store.exporters.html.page import Messages, anchor
@@ -18,6 +18,7 @@ from trace_store.exporters.overview import TITLE_CHARACTERS, count_noun, number_
 from trace_store.objects import operations as ops
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.repo.repository import Repo
+from trace_store.sessions.requests import SUMMARY
 from trace_store.web import shell
 from trace_store.web.shell import Page, facts, link, short, url
 
@@ -169,7 +170,7 @@ def session_page(
         title,
         session.format or "branch",
         _head_facts(session, name),
-        _switches(session, name, hidden),
+        _switches(session, name),
     )
     return Page(
         title=title,
@@ -271,18 +272,14 @@ def _head_facts(session: ExportSession, name: str) -> Markup:
     return facts(
         (
             ("model", session.model),
-            ("messages", f"{len(session.context):,}" + _hidden_note(session)),
+            ("messages", f"{len(session.context):,}"),
             ("tokens", f"{session.context.token_count:,} ({session.context.token_source})"),
             ("branch", name),
         )
     )
 
 
-def _hidden_note(session: ExportSession) -> str:
-    return f" shown, {session.hidden_count:,} hidden" if session.hidden_count else ""
-
-
-def _switches(session: ExportSession, name: str, hidden: bool) -> Markup:
+def _switches(session: ExportSession, name: str) -> Markup:
     """Return links to other views of a session, and the switches that the style sheet implements."""
     shown = [
         element("label", element("input", type="checkbox", id=f"show-{each}", checked=True), each)
@@ -291,9 +288,6 @@ def _switches(session: ExportSession, name: str, hidden: bool) -> Markup:
     shown.append(
         element("label", element("input", type="checkbox", id="show-marks"), "Markdown marks")
     )
-    if session.hidden_count:
-        text = "without hidden messages" if hidden else "with hidden messages"
-        shown.append(link(text, shell.SESSION, name=name, hidden="" if hidden else "1"))
     shown.append(
         link("what the model sees now", shell.CONTEXT, name=name, commit=session.commit.hex())
     )
@@ -303,33 +297,30 @@ def _switches(session: ExportSession, name: str, hidden: bool) -> Markup:
 
 def outline(repo: Repo, name: str, *, hidden: bool) -> Markup:
     """Return the outline of a session: its size, where its tokens are, its summary, and the turns of the user."""
-    session = repo.sessions.part(name, count=1)
-    context = session.context
-    turns = [each for each in context.messages if each.role == "user" and each.kind == "dialogue"]
-    shown = turns[-PROMPTS:]
-    items = [
-        element(
-            "li",
-            element(
-                "a",
-                element("span", excerpt(each.text, 80) or "…", dir="auto"),
-                href=url(
-                    shell.SESSION, name=name, hidden="1" if hidden else "", at=str(each.address)
-                ),
-            ),
-        )
-        for each in shown
-    ]
-    label = "Prompts" if len(shown) == len(turns) else f"The last {PROMPTS:,} prompts"
+    session = repo.sessions.part(name, count=1, hidden=True)
+    prompts, summaries = [], []
+    for each in session.context.messages:
+        kind = each.kind
+        if kind == "dialogue" and each.role == "user":
+            prompts.append(each)
+        elif kind == SUMMARY:
+            summaries.append(each)
+    items = []
+    for each in prompts[-PROMPTS:]:
+        target = {"name": name, "hidden": "1" if hidden else "", "at": str(each.address)}
+        said = element("span", excerpt(each.text, 80) or "…", dir="auto")
+        items.append(element("li", element("a", said, href=url(shell.SESSION, **target))))
+    label = "Prompts" if len(prompts) <= PROMPTS else f"The last {PROMPTS:,} prompts"
     heading = [element("h2", label), element("ol", *items)] if items else []
-    return concat(
-        [
-            *_gauge(repo, session),
-            *_strip(repo, session, name),
-            *_summary(repo, session, name),
-            *heading,
-        ]
-    )
+    parts = _gauge(repo, session), _hidden(session, name, hidden), _strip(repo, session, name)
+    return concat([*chain(*parts, _summary(repo, session, name, summaries)), *heading])
+
+
+def _hidden(session: ExportSession, name: str, hidden: bool) -> Iterator[Markup]:
+    if session.hidden_count:
+        text = f"{'without' if hidden else 'with'} {count_noun(session.hidden_count, 'hidden message')}"
+        target = link(text, shell.SESSION, "jump", name=name, hidden="" if hidden else "1")
+        yield element("p", target)
 
 
 def _gauge(repo: Repo, session: ExportSession) -> Iterator[Markup]:
@@ -364,17 +355,15 @@ def _strip(repo: Repo, session: ExportSession, name: str) -> Iterator[Markup]:
     yield element("div", *cells, class_="strip")
 
 
-def _summary(repo: Repo, session: ExportSession, name: str) -> Iterator[Markup]:
-    if not session.ref:
+def _summary(
+    repo: Repo, session: ExportSession, name: str, summaries: Sequence[CompiledMessage]
+) -> Iterator[Markup]:
+    """Yield the summaries that the model sees, and the compactions."""
+    texts = [each.text for each in summaries]
+    compactions = repo.sessions.open(session.ref).history() if session.ref else []
+    if not (texts or compactions):
         return
-    opened = repo.sessions.open(session.ref)
-    try:
-        found, compactions = opened.summary, opened.history()
-    except TraceError:
-        return
-    if not (found.text or compactions):
-        return
-    parts = [element("div", prose(found.text), class_="prose", dir="auto")] if found.text else []
+    parts = [element("div", prose(text), class_="prose", dir="auto") for text in texts]
     parts += [
         element(
             "p",
@@ -384,5 +373,5 @@ def _summary(repo: Repo, session: ExportSession, name: str) -> Iterator[Markup]:
         )
         for each in compactions
     ]
-    label = f"Summary, version {found.version}" if found.version else "Summary"
+    label = f"Summary, version {len(compactions)}" if compactions else "Summary"
     yield element("details", element("summary", element("b", label)), *parts, class_="summaries")

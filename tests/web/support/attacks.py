@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.exporters.support.sessions import ATTACKS
-from trace_store import Data, Image, Opaque, Reasoning, Text, ToolCall, ToolResult
+from trace_store import Data, Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.errors import TraceError
 from trace_store.repo.repository import Repo
 
@@ -139,7 +139,7 @@ def _said_elsewhere(repo: Repo, number: int, text: str) -> None:
     line.remove(gone)
     attempts = (
         lambda: line.annotate(first, labels=[text]),
-        lambda: line.replace([first], [text], reason=text),
+        lambda: line.replace([first], [Message("user", text)], reason=text),
         lambda: repo.sessions.rename(line.writer.store.refs.head().ref or "", text),
         lambda: repo.checkpoints.save(f"c{number}", ref=f"sessions/x/s{number}", reason=text),
         lambda: repo.checkpoints.save(text),
