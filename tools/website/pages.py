@@ -30,6 +30,7 @@ NAVIGATION: dict[str, list[str]] = {
         "importing",
         "looking",
         "searching",
+        "web",
         "trimming",
         "compression",
         "branches",
