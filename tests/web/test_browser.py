@@ -260,6 +260,9 @@ def test_a_read_only_page_offers_no_action(browser: Any, tmp_path: Path) -> None
         assert page.get_by_role("button", name="Copy").count() == 1
         for name in ("Remove", "Edit", "Pin", "Trim", "Compact", "Clear", "Undo"):
             assert page.get_by_role("button", name=name).count() == 0
+        page = here.open("/trash?name=main")
+        assert page.get_by_text("A message that was removed").count()
+        assert page.get_by_role("button", name="Restore").count() == 0
 
 
 def test_nothing_of_a_hostile_session_runs_or_is_loaded(browser: Any, tmp_path: Path) -> None:

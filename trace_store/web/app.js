@@ -470,6 +470,7 @@ if (list) {
   bar.append(follow, make("a", "Export", { href: `/export?${new URLSearchParams({ name: state.name })}`, download: "" }));
   if (token) bar.append(...Object.entries(onSession).map(([name, run]) => button(name, run)));
 }
+document.body.classList.toggle("changes", token !== "");
 main.addEventListener("click", (event) => {
   const restore = event.target.closest("button.restore");
   if (restore) act("restore", { message: restore.value });

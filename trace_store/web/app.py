@@ -11,9 +11,9 @@ import json
 import queue
 import re
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -36,6 +36,7 @@ from trace_store.web.shell import Page
 
 T = TypeVar("T")
 MAXIMUM_BODY = 4 * 1024 * 1024
+MAXIMUM_QUERY = 2_000
 FOREVER = "private, max-age=31536000, immutable"
 _COMMIT = re.compile(r"[0-9a-f]{4,64}")
 _ADDRESS = re.compile(r"[0-9a-f]{4,64}\.[0-9]{1,9}")
@@ -80,6 +81,81 @@ class LibraryThread:
             self._calls.get()()
 
 
+Parse: TypeAlias = Callable[[str, str], Any]
+"""Returns the value of a part of a query from its name and text."""
+
+
+def text(name: str, given: str) -> str:
+    """Return a text.
+
+    Raises:
+        InvalidInputError: it is too long.
+    """
+    if len(given) > MAXIMUM_QUERY:
+        raise InvalidInputError(f"{name} is too long")
+    return given
+
+
+def number(name: str, given: str) -> int | None:
+    """Return a number; None if it is not given."""
+    if not given:
+        return None
+    if not (given.isascii() and given.isdigit() and len(given) < 10):
+        raise InvalidInputError(f"{name} is not a number")
+    return int(given)
+
+
+def flag(name: str, given: str) -> bool:
+    """Return True unless it is 0 or not given."""
+    return text(name, given) not in ("", "0")
+
+
+def commit(name: str, given: str) -> str:
+    """Return the id of a commit, or ""."""
+    if given and not _COMMIT.fullmatch(given):
+        raise InvalidInputError(f"{name} is not the id of a commit")
+    return given
+
+
+def address(name: str, given: str) -> str:
+    """Return the address of a message, or ""."""
+    if given and not _ADDRESS.fullmatch(given):
+        raise InvalidInputError(f"{name} is not the address of a message")
+    return given
+
+
+PAGES: dict[str, tuple[Callable[..., Page], dict[str, Parse]]] = {
+    shell.SESSIONS: (
+        pages.sessions_page,
+        dict.fromkeys(("q", "agent", "folder", "state", "since", "until"), text),
+    ),
+    shell.SESSION: (
+        session_page.session_page,
+        {"name": text, "at": address, "start": number, "hidden": flag, "q": text},
+    ),
+    shell.CONTEXT: (pages.context_page, {"name": text, "commit": commit, "start": number}),
+    shell.COMPARE: (pages.compare_page, {"left": text, "right": text}),
+    shell.CHECKPOINTS: (pages.checkpoints_page, {}),
+    shell.TRASH: (pages.trash_page, {"name": text}),
+    shell.TRAJECTORIES: (pages.trajectories_page, {"q": text, "why": text}),
+    shell.TRAJECTORY: (pages.trajectory_page, {"id": text}),
+    shell.SEARCH: (
+        pages.search_page,
+        dict.fromkeys(("q", "session", "role", "tool", "since"), text),
+    ),
+}
+PARTS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Parse]]] = {
+    "/messages": (
+        session_page.window,
+        {"name": text, "start": number, "count": number, "hidden": flag},
+    ),
+    "/message": (session_page.message, {"name": text, "at": address}),
+    "/news": (session_page.news, {"name": text, "tip": commit, "start": number, "hidden": flag}),
+    "/outline": (session_page.outline, {"name": text, "hidden": flag}),
+}
+"""Pages, and parts of pages for the script, each with what it takes from the query."""
+
+
 class Web:
     """The pages of one repository.
 
@@ -96,25 +172,18 @@ class Web:
     def application(self) -> ASGIApp:
         """Return it as an ASGI application, behind its access checks."""
         routes = [
-            Route(shell.SESSIONS, self._sessions),
-            Route(shell.SESSION, self._session),
-            Route("/messages", self._messages),
-            Route("/message", self._message),
-            Route("/news", self._news),
-            Route("/outline", self._outline),
+            *(Route(path, self._page) for path in PAGES),
+            *(Route(path, self._part) for path in PARTS),
             Route("/export", self._export),
-            Route(shell.CONTEXT, self._context),
-            Route(shell.COMPARE, self._compare),
-            Route(shell.CHECKPOINTS, self._checkpoints),
-            Route(shell.TRASH, self._trash),
-            Route(shell.TRAJECTORIES, self._trajectories),
-            Route(shell.TRAJECTORY, self._trajectory),
-            Route(shell.SEARCH, self._search),
             Route("/events", self._events),
             Route("/static/{name}", self._static),
             Route("/do/{action}", self._act, methods=["POST"]),
         ]
-        handlers: dict[Any, Any] = {TraceError: self._failed, 404: self._missing, 500: self._broken}
+        handlers: dict[Any, Any] = {
+            TraceError: self._failed,
+            404: self._missing,
+            500: self._broken,
+        }
         app = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
         return Guarded(app, self._access)
 
@@ -128,104 +197,36 @@ class Web:
 
     # Pages
 
-    async def _page(self, make: Callable[[], Page]) -> Response:
-        page = await self._library.call(make)
-        return HTMLResponse(self._document(page), page.status)
+    async def _asked(self, request: Request, table: Mapping[str, Any]) -> Any:
+        """Return what the function for a path returns, given the query."""
+        make, kinds = table[request.url.path]
+        query = request.query_params
+        given = {name: parse(name, query.get(name, "")) for name, parse in kinds.items()}
+        return await self._library.call(lambda: make(self._repo, **given))
 
-    def _document(self, page: Page) -> str:
-        layout = self._repo.store.layout
-        return shell.document(
-            page, action_token=self._access.action_token, repository=layout.root or "in memory"
-        )
+    async def _page(self, request: Request) -> Response:
+        return self._answer(await self._asked(request, PAGES))
 
-    async def _sessions(self, request: Request) -> Response:
-        names = ("q", "agent", "folder", "state", "since", "until")
-        given = {name: _text(request, name) for name in names}
-        return await self._page(lambda: pages.sessions_page(self._repo, **given))
+    async def _part(self, request: Request) -> Response:
+        return JSONResponse(await self._asked(request, PARTS))
 
-    async def _session(self, request: Request) -> Response:
-        name, at, query = (_text(request, each) for each in ("name", "at", "q"))
-        start, hidden = _number(request, "start"), _flag(request, "hidden")
-        _check_address(at)
-        return await self._page(
-            lambda: session_page.session_page(
-                self._repo, name or "HEAD", at=at, start=start, hidden=hidden, query=query
-            )
-        )
-
-    async def _context(self, request: Request) -> Response:
-        name, commit = _text(request, "name"), _text(request, "commit")
-        start = _number(request, "start") or 0
-        _check_commit(commit)
-        return await self._page(lambda: pages.context_page(self._repo, name, commit, start=start))
-
-    async def _compare(self, request: Request) -> Response:
-        left, right = _text(request, "left"), _text(request, "right")
-        return await self._page(lambda: pages.compare_page(self._repo, left, right))
-
-    async def _checkpoints(self, _: Request) -> Response:
-        return await self._page(lambda: pages.checkpoints_page(self._repo))
-
-    async def _trash(self, request: Request) -> Response:
-        name, can_restore = _text(request, "name"), bool(self._access.action_token)
-        return await self._page(lambda: pages.trash_page(self._repo, name, can_restore=can_restore))
-
-    async def _trajectories(self, request: Request) -> Response:
-        q, why = _text(request, "q"), _text(request, "why")
-        return await self._page(lambda: pages.trajectories_page(self._repo, q=q, why=why))
-
-    async def _trajectory(self, request: Request) -> Response:
-        id_ = _text(request, "id")
-        return await self._page(lambda: pages.trajectory_page(self._repo, id_))
-
-    async def _search(self, request: Request) -> Response:
-        names = ("q", "session", "role", "tool", "since")
-        given = {name: _text(request, name) for name in names}
-        return await self._page(lambda: pages.search_page(self._repo, **given))
-
-    # Parts of pages, for the script
-
-    async def _messages(self, request: Request) -> Response:
-        name, hidden = _text(request, "name"), _flag(request, "hidden")
-        start, count = _number(request, "start") or 0, _number(request, "count") or 1
-        return await self._json(
-            lambda: session_page.window(self._repo, name, start=start, count=count, hidden=hidden)
-        )
-
-    async def _message(self, request: Request) -> Response:
-        name, at = _text(request, "name"), _text(request, "at")
-        _check_address(at)
-        return await self._json(lambda: session_page.message(self._repo, name, at))
-
-    async def _news(self, request: Request) -> Response:
-        name, tip = _text(request, "name"), _text(request, "tip")
-        start, hidden = _number(request, "start") or 0, _flag(request, "hidden")
-        _check_commit(tip)
-        return await self._json(
-            lambda: session_page.news(self._repo, name, tip=tip, start=start, hidden=hidden)
-        )
-
-    async def _outline(self, request: Request) -> Response:
-        name, hidden = _text(request, "name"), _flag(request, "hidden")
-        return await self._json(
-            lambda: {"html": session_page.outline(self._repo, name, hidden=hidden)}
-        )
-
-    async def _json(self, make: Callable[[], dict[str, Any]]) -> Response:
-        return JSONResponse(await self._library.call(make))
+    def _answer(self, page: Page) -> Response:
+        where = self._repo.store.layout.root or "in memory"
+        token = self._access.action_token
+        return HTMLResponse(shell.document(page, action_token=token, repository=where), page.status)
 
     async def _export(self, request: Request) -> Response:
-        name = _text(request, "name")
+        name = text("name", request.query_params.get("name", ""))
         exported = await self._library.call(
             lambda: self._repo.sessions.export(name, "html", hidden=True)
         )
-        data = exported.to_bytes()
         said = re.sub(r"[^A-Za-z0-9._-]", "-", exported.file_name)
         headers = {"content-disposition": f'attachment; filename="{said}"'}
+        data = exported.to_bytes()
         return Response(data, media_type="text/html; charset=utf-8", headers=headers)
 
     async def _events(self, request: Request) -> Response:
-        last = request.headers.get("last-event-id", "") or _text(request, "last")
+        last = request.headers.get("last-event-id", "")
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(
             self.hub.events(last), media_type="text/event-stream", headers=headers
@@ -255,64 +256,23 @@ class Web:
             return JSONResponse({"error": "an action is a JSON object"}, 400)
         action = request.path_params["action"]
         asked = actions.Asked.of(given)
-        return await self._json(lambda: actions.act(self._repo, action, asked))
+        return JSONResponse(
+            await self._library.call(lambda: actions.act(self._repo, action, asked))
+        )
 
     # Errors
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, TraceError)
-        status = 500
-        if isinstance(error, NotFoundError):
-            status = 404
-        elif isinstance(error, InvalidInputError):
-            status = 400
-        elif not isinstance(error, StorageError):
-            status = 409
-        if request.url.path in _JSON_PATHS or request.method == "POST":
+        kinds = ((NotFoundError, 404), (InvalidInputError, 400), (StorageError, 500))
+        status = next((code for kind, code in kinds if isinstance(error, kind)), 409)
+        if request.url.path in PARTS or request.method == "POST":
             return JSONResponse({"error": error.message}, status)
-        return HTMLResponse(self._document(pages.error_page(status, f"{error.message}.")), status)
+        return self._answer(pages.error_page(status, f"{error.message}."))
 
     async def _missing(self, _: Request, __: Exception) -> Response:
-        return HTMLResponse(self._document(pages.error_page(404, "There is no such page.")), 404)
+        return self._answer(pages.error_page(404, "There is no such page."))
 
     async def _broken(self, _: Request, error: Exception) -> Response:
         said = f"This is a fault of Trace ({type(error).__name__})."
-        return HTMLResponse(self._document(pages.error_page(500, said)), 500)
-
-
-_JSON_PATHS = ("/messages", "/message", "/news", "/outline")
-
-
-def _text(request: Request, name: str) -> str:
-    """Return a text of the query, or "".
-
-    Raises:
-        InvalidInputError: it is too long.
-    """
-    text = request.query_params.get(name, "")
-    if len(text) > 2_000:
-        raise InvalidInputError(f"{name} is too long")
-    return text
-
-
-def _flag(request: Request, name: str) -> bool:
-    return _text(request, name) not in ("", "0")
-
-
-def _number(request: Request, name: str) -> int | None:
-    text = _text(request, name)
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InvalidInputError(f"{name} is not a number")
-    return int(text)
-
-
-def _check_commit(text: str) -> None:
-    if text and not _COMMIT.fullmatch(text):
-        raise InvalidInputError("not the id of a commit")
-
-
-def _check_address(text: str) -> None:
-    if text and not _ADDRESS.fullmatch(text):
-        raise InvalidInputError("not the address of a message")
+        return self._answer(pages.error_page(500, said))

@@ -143,14 +143,14 @@ def _session(info: SessionInfo, state: str) -> Markup:
     )
 
 
-def context_page(repo: Repo, name: str, commit: str, *, start: int = 0) -> Page:
+def context_page(repo: Repo, name: str, commit: str, start: int | None = None) -> Page:
     """Return what the model saw at a commit, and what changed since the step before.
 
     Raises:
         RevisionNotFoundError: there is no such commit.
     """
     oid = repo.resolve(f"{commit or name}^{{commit}}")
-    session = repo.sessions.part(oid, start=start, count=WINDOW)
+    session = repo.sessions.part(oid, start=start or 0, count=WINDOW)
     context = session.context
     entry = next(iter(repo.log(oid, limit=1)))
     before = entry.parents[0] if entry.parents else None
@@ -357,7 +357,7 @@ def checkpoints_page(repo: Repo) -> Page:
     )
 
 
-def trash_page(repo: Repo, name: str, *, can_restore: bool) -> Page:
+def trash_page(repo: Repo, name: str) -> Page:
     """Return the trash: messages that a branch hides, and refs that were deleted."""
     head = repo.head.ref
     name = name or (short(head) if head else "")
@@ -377,7 +377,7 @@ def trash_page(repo: Repo, name: str, *, can_restore: bool) -> Page:
             each.role,
             f"{each.token_count:,}",
             moment(each.time),
-            _restore(str(each.address), can_restore),
+            _restore(str(each.address)),
         ]
         for each in found.messages
     ]
@@ -387,7 +387,7 @@ def trash_page(repo: Repo, name: str, *, can_restore: bool) -> Page:
             each.kind if not each.exists else f"{each.kind}, moved",
             each.text,
             moment(each.time),
-            _restore(each.ref, can_restore),
+            _restore(each.ref),
         ]
         for each in others
     ]
@@ -406,9 +406,8 @@ def trash_page(repo: Repo, name: str, *, can_restore: bool) -> Page:
     return Page("Trash", top("Trash"), holder, watch="refs/", section=shell.TRASH)
 
 
-def _restore(entry: str, can_restore: bool) -> Markup:
-    if not can_restore:
-        return Markup("")
+def _restore(entry: str) -> Markup:
+    """Return a button, which works only where the page has actions; elsewhere the style sheet hides it."""
     return element("button", "Restore", class_="restore", type="button", value=entry)
 
 
@@ -496,13 +495,13 @@ def _reason(reason: Reason) -> Markup:
     )
 
 
-def trajectory_page(repo: Repo, id_: str) -> Page:
+def trajectory_page(repo: Repo, id: str) -> Page:
     """Return one trajectory: chapters, decisions, retrospective.
 
     Raises:
         NotFoundError: there is no such trajectory.
     """
-    view = repo.trajectories.exports.view(id_)
+    view = repo.trajectories.exports.view(id)
     head, outline, main = page_parts(view)
     return Page(view.title, head, main, outline, watch=TRAJECTORIES, section=shell.TRAJECTORIES)
 

@@ -136,7 +136,7 @@ def session_page(
     at: str = "",
     start: int | None = None,
     hidden: bool = False,
-    query: str = "",
+    q: str = "",
 ) -> Page:
     """Return the page of a session.
 
@@ -146,12 +146,12 @@ def session_page(
         at: the address of a message, around which messages are shown; "" shows those from `start`.
         start: number of the first message, from 0; None shows the last ones.
         hidden: show hidden messages, too.
-        query: words to mark.
+        q: words to mark.
 
     Raises:
         RevisionNotFoundError, MessageNotFoundError: there is no such session or message.
     """
-    session, hidden = _found(repo, name, at, start, hidden=hidden)
+    session, hidden = _found(repo, name or "HEAD", at, start, hidden=hidden)
     name = short(session.ref) or name
     titles = repo.sessions.titles(session.ref) if session.ref else {}
     title = excerpt(titles.get(session.ref, name), TITLE_CHARACTERS)
@@ -179,7 +179,7 @@ def session_page(
         beside=element("div", shell.nothing("…"), id="outline"),
         watch=session.ref,
         section=shell.SESSIONS,
-        query=query,
+        query=q,
     )
 
 
@@ -198,8 +198,11 @@ def _found(
     raise AssertionError("one of the two returned or raised")
 
 
-def window(repo: Repo, name: str, *, start: int, count: int, hidden: bool) -> dict[str, Any]:
+def window(
+    repo: Repo, name: str, *, start: int | None, count: int | None, hidden: bool
+) -> dict[str, Any]:
     """Return some messages of a session as HTML, with their place and the commit that they are of."""
+    start, count = start or 0, count or WINDOW
     first = max(0, start - MARGIN)
     session = repo.sessions.part(
         name, start=first, count=min(count, WINDOW) + start - first + MARGIN, hidden=hidden
@@ -215,7 +218,7 @@ def window(repo: Repo, name: str, *, start: int, count: int, hidden: bool) -> di
     }
 
 
-def news(repo: Repo, name: str, *, tip: str, start: int, hidden: bool) -> dict[str, Any]:
+def news(repo: Repo, name: str, *, tip: str, start: int | None, hidden: bool) -> dict[str, Any]:
     """Return the messages after a place, or None as `html` if the earlier ones have changed since the commit `tip`."""
     entries = list(islice(repo.log(f"{tip}..{name}", first_parent=True), WINDOW))
     now = repo.resolve(name)
@@ -229,16 +232,16 @@ def _leads_to(entries: list[Any], tip: str) -> bool:
     return bool(entries) and any(parent.hex() == tip for parent in entries[-1].parents)
 
 
-def message(repo: Repo, name: str, address: str) -> dict[str, Any]:
+def message(repo: Repo, name: str, at: str) -> dict[str, Any]:
     """Return one whole message as HTML, and its text."""
-    session = repo.sessions.part(name, around=address, count=2 * MARGIN, hidden=True)
-    wanted = repo.message(address, session.commit).address
+    session = repo.sessions.part(name, around=at, count=2 * MARGIN, hidden=True)
+    wanted = repo.message(at, session.commit).address
     for turn, place in number_turns(session):
         if turn.message.address == wanted:
             shown = WebMessages(session, name, {}).whole(turn, place)
             results = [each.text for each in turn.message.parts if isinstance(each, ToolResult)]
             return {"html": shown, "text": turn.message.text or "\n".join(results)}
-    raise MessageNotFoundError(f"the session does not hold {address}", address=address)
+    raise MessageNotFoundError(f"the session does not hold {at}", address=at)
 
 
 def _articles(repo: Repo, session: ExportSession, name: str, first: int, last: int) -> Markup:
@@ -295,8 +298,8 @@ def _switches(session: ExportSession, name: str) -> Markup:
     return element("div", *shown, class_="switches")
 
 
-def outline(repo: Repo, name: str, *, hidden: bool) -> Markup:
-    """Return the outline of a session: its size, where its tokens are, its summary, and the turns of the user."""
+def outline(repo: Repo, name: str, *, hidden: bool) -> dict[str, Any]:
+    """Return the outline of a session as HTML: its size, where its tokens are, summary, and prompts."""
     session = repo.sessions.part(name, count=1, hidden=True)
     prompts, summaries = [], []
     for each in session.context.messages:
@@ -313,7 +316,8 @@ def outline(repo: Repo, name: str, *, hidden: bool) -> Markup:
     label = "Prompts" if len(prompts) <= PROMPTS else f"The last {PROMPTS:,} prompts"
     heading = [element("h2", label), element("ol", *items)] if items else []
     parts = _gauge(repo, session), _hidden(session, name, hidden), _strip(repo, session, name)
-    return concat([*chain(*parts, _summary(repo, session, name, summaries)), *heading])
+    shown = [*chain(*parts, _summary(repo, session, name, summaries)), *heading]
+    return {"html": concat(shown)}
 
 
 def _hidden(session: ExportSession, name: str, hidden: bool) -> Iterator[Markup]:
