@@ -196,6 +196,26 @@ def test_a_page_comes_back_after_the_server_was_killed(browser: Any, tmp_path: P
     repo.close()
 
 
+def test_twenty_tabs_hear_of_a_message(browser: Any, tmp_path: Path) -> None:
+    """A browser opens six connections to a server, so that tabs have to share one."""
+    repo = rich(tmp_path, 3)
+    with tab(browser, tmp_path) as here:
+        tabs = [here.context.new_page() for _ in range(20)]
+        for each in tabs:
+            each.goto(f"{here.address}/session?name=main")
+            each.wait_for_selector("#live.on")
+        repo.append("user", "Told to all of you")
+        for each in tabs:
+            each.get_by_text("Told to all of you").wait_for(timeout=10_000)
+        for each in tabs[:10]:
+            each.close()
+        repo.append("user", "And to those who stayed")
+        for each in tabs[10:]:
+            each.get_by_text("And to those who stayed").wait_for(timeout=10_000)
+            assert each.get_by_text("Told to all of you").count() == 1
+    repo.close()
+
+
 def test_windows_are_loaded_and_dropped_while_scrolling(browser: Any, tmp_path: Path) -> None:
     with Repo.init(tmp_path) as repo:
         repo.commit(

@@ -255,27 +255,69 @@ function connection(text, kind) {
   live.className = kind;
 }
 
-function listen() {
-  const events = new EventSource("/events");
-  let known = "";
-  events.addEventListener("hello", (event) => {
+let known = "";
+const heard = {
+  hello({ position }) {
     connection("● live", "on");
-    const { position } = JSON.parse(event.data);
     // The page may be older than the connection: what it shows is fetched again, unless nothing happened.
     if (known !== position) refresh();
     known = position;
-  });
-  events.addEventListener("moved", (event) => {
-    known = event.lastEventId;
-    const { ref } = JSON.parse(event.data);
+  },
+  moved({ ref }, id) {
+    known = id;
     const watched = main.dataset.watch.split(" ").filter(Boolean);
     if (watched.some((each) => ref === each || (each.endsWith("/") && ref.startsWith(each)))) refresh();
-  });
-  events.addEventListener("reset", () => refresh());
-  events.addEventListener("closed", (event) => connection(`○ ${JSON.parse(event.data).reason}`, "off"));
-  events.addEventListener("error", () => connection("○ not connected", "off"));
-  window.addEventListener("pagehide", () => events.close());
+  },
+  reset: () => refresh(),
+  closed: ({ reason }) => connection(`○ ${reason}`, "off"),
+  error: () => connection("○ not connected", "off"),
+};
+
+// A browser opens only six connections to a server, so all tabs share one: the tab that holds a lock has it, and tells
+// the others.
+const channel = window.BroadcastChannel ? new BroadcastChannel("trace-events") : null;
+let leads = false;
+let isOn = false;
+
+function tell(kind, data, id) {
+  isOn = kind === "error" ? false : isOn || kind === "hello";
+  heard[kind](data, id);
+  channel?.postMessage({ kind, data, id });
 }
+
+function connect() {
+  leads = true;
+  return new Promise((done) => {
+    let events = null;
+    const open = () => {
+      events = new EventSource("/events");
+      for (const kind of ["hello", "moved", "reset", "closed"]) {
+        events.addEventListener(kind, (event) => tell(kind, JSON.parse(event.data), event.lastEventId));
+      }
+      events.addEventListener("error", () => {
+        tell("error", {}, "");
+        if (events.readyState === EventSource.CLOSED) setTimeout(open, 2000);
+      });
+    };
+    open();
+    window.addEventListener("pagehide", () => {
+      events.close();
+      leads = false;
+      done();
+    });
+  });
+}
+
+function listen() {
+  channel?.addEventListener("message", ({ data: { kind, data, id } }) => {
+    if (kind !== "ask") heard[kind](data, id);
+    else if (leads && isOn) channel.postMessage({ kind: "hello", data: { position: known }, id: known });
+  });
+  channel?.postMessage({ kind: "ask" });
+  if (channel && navigator.locks) navigator.locks.request("trace-events", connect);
+  else connect();
+}
+window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 
 async function refresh() {
   if (pending) return void (pending = "again");
@@ -470,7 +512,7 @@ if (list) {
   bar.append(follow, make("a", "Export", { href: `/export?${new URLSearchParams({ name: state.name })}`, download: "" }));
   if (token) bar.append(...Object.entries(onSession).map(([name, run]) => button(name, run)));
 }
-document.body.classList.toggle("changes", token !== "");
+document.body.classList.toggle("acts", token !== "");
 main.addEventListener("click", (event) => {
   const restore = event.target.closest("button.restore");
   if (restore) act("restore", { message: restore.value });
