@@ -92,7 +92,7 @@ def read_session(
     context = compile(contexts, revision, at=at, model=model)
     if context.commit is None:
         raise RevisionNotFoundError(f"{revision} has no context", revision=revision)
-    hidden_count = _count_hidden(contexts, context) if part is None or hidden else 0
+    hidden_count = count_hidden(contexts, context) if part is None or hidden else 0
     messages = _messages(contexts, context, hidden=hidden and (part is None or hidden_count > 0))
     chosen = range(len(messages)) if part is None else part.choose(context, messages)
     turns = tuple(
@@ -117,7 +117,7 @@ def read_session(
     )
 
 
-def _count_hidden(contexts: ContextCompiler, context: CompiledContext) -> int:
+def count_hidden(contexts: ContextCompiler, context: CompiledContext) -> int:
     """Return the number of messages that a context hides, including those that have a placeholder."""
     assert context.commit is not None
     blocks = context.view.blocks()

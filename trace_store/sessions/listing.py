@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from trace_store.base.frozen import value
@@ -21,9 +22,9 @@ from trace_store.errors import (
     ObjectNotFoundError,
     StorageError,
 )
-from trace_store.exporters.contract import ExportSession
+from trace_store.exporters.contract import SessionTurn
 from trace_store.exporters.overview import is_prompt
-from trace_store.exporters.session import read_session, session_name
+from trace_store.exporters.session import Window, count_hidden, read_session, session_name
 from trace_store.history.facts import newest_facts
 from trace_store.importers.convert import branch_of, session_of
 from trace_store.objects.commit import Tag
@@ -58,6 +59,8 @@ def title_ref(format_name: str, session: str) -> str:
 VERSION = 6
 PROMPT_CHARACTERS = 200
 _FILE = "sessions"
+_ENDS = 50
+"""Number of messages at the beginning and at the end of a session that are read."""
 
 
 @value
@@ -116,20 +119,27 @@ class SessionInfo:
 
 def read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
     """Return the cached fields of a session, in the order of `SessionInfo`."""
-    session = read_session(store, ref, contexts=contexts)
+    session = read_session(store, ref, contexts=contexts, part=Window(_ENDS))
+    turns = session.turns
+    if session.start:  # the rest says nothing more
+        begin = read_session(store, ref, contexts=contexts, part=Window(_ENDS, 0))
+        if not any(map(is_prompt, begin.turns)):
+            begin = read_session(store, ref, contexts=contexts)
+        turns = begin.turns + turns
+    hidden_count = count_hidden(contexts, session.context)
     facts = session.facts()
     found = session_of(store, ref) if facts.session else None
     known = found or (session.format, session.id, "")
     if found and session_name(ref) is None and branch_of(store, f"{found[0]}/{found[1]}") != ref:
         known = found[0], "", ""  # the id belongs to another branch
-    prompt = _first_prompt(contexts, session)
-    times = [turn.time for turn in session.turns if turn.time > 0]
+    prompt = _first_prompt(contexts, session.commit, turns) if hidden_count else _prompt_in(turns)
+    times = [turn.time for turn in turns if turn.time > 0]
     context = session.context
     return [
         *(known[0], known[1] or ref.removeprefix(BRANCHES)),
         *(facts.title, excerpt(prompt, PROMPT_CHARACTERS), facts.cwd),
         *(min(times, default=0), max(times, default=0)),
-        *(len(session.turns), session.hidden_count, context.token_count, context.token_source),
+        *(session.count, hidden_count, context.token_count, context.token_source),
         context.estimated_token_count,
         {
             name: value
@@ -139,20 +149,23 @@ def read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
     ]
 
 
-def _first_prompt(contexts: ContextCompiler, session: ExportSession) -> str:
+def _prompt_in(turns: Sequence[SessionTurn]) -> str:
+    return next((turn.message.text for turn in turns if is_prompt(turn)), "")
+
+
+def _first_prompt(contexts: ContextCompiler, commit: ObjectId, turns: Sequence[SessionTurn]) -> str:
     """Return the first thing that a person wrote, also if a summary has replaced it."""
-    first = next((turn.message for turn in session.turns if is_prompt(turn)), None)
-    if session.hidden_count:
-        for entry in contexts.fold(session.commit).entries:
-            if first is not None and entry.address == first.address:
-                break
-            is_user = entry.message["role"] == "user"
-            is_user = is_user and entry.message.get("kind", "dialogue") == "dialogue"
-            if is_user and entry.hidden == REPLACED:
-                parts = load_parts(entry.parts, contexts.store.objects.read)
-                text = "\n".join(part.text for part in parts if isinstance(part, Text))
-                if text.strip() and not is_inserted(text):
-                    return text
+    first = next((turn.message for turn in turns if is_prompt(turn)), None)
+    for entry in contexts.fold(commit).entries:
+        if first is not None and entry.address == first.address:
+            break
+        is_user = entry.message["role"] == "user"
+        is_user = is_user and entry.message.get("kind", "dialogue") == "dialogue"
+        if is_user and entry.hidden == REPLACED:
+            parts = load_parts(entry.parts, contexts.store.objects.read)
+            text = "\n".join(part.text for part in parts if isinstance(part, Text))
+            if text.strip() and not is_inserted(text):
+                return text
     return "" if first is None else first.text
 
 

@@ -330,7 +330,7 @@ async function refresh() {
   }
   const again = pending === "again";
   pending = false;
-  if (again) setTimeout(refresh, list ? 0 : 1000);
+  if (again) setTimeout(refresh, list ? 50 : 1000);
 }
 
 async function refreshMessages() {
