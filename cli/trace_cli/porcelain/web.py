@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import webbrowser
 
 import trace_store.web
@@ -72,7 +74,20 @@ def web(
             if server.is_open:
                 invocation.note("note: other machines can read this repository with the token")
             invocation.note("Ctrl-C ends it")
-            if not (no_browser or invocation.as_json) and not webbrowser.open(server.link):
-                invocation.note("note: no browser was found; open the link")
+            if not (no_browser or invocation.as_json):
+                _browse(invocation, server.link)
 
         server.run(started)
+
+
+def _browse(invocation: Invocation, link: str) -> None:
+    """Open a link in the browser; where there is no screen, a browser would take the terminal."""
+    has_screen = sys.platform in ("darwin", "win32") or bool(
+        invocation.environment.variables("DISPLAY", "WAYLAND_DISPLAY")
+    )
+
+    def browse() -> None:
+        if not (has_screen and webbrowser.open(link)):
+            invocation.note("no browser was found: open the link")
+
+    threading.Thread(target=browse, daemon=True).start()  # some browsers return late
