@@ -95,7 +95,7 @@ def test_what_a_reader_asks_for_is_shown_as_text(small: Client, text: str) -> No
     for path, names in {
         "/": ("q", "agent", "folder", "state", "since", "until"),
         "/session": ("name", "at", "q"),
-        "/context": ("name", "commit"),
+        "/context": ("name", "commit", "until"),
         "/compare": ("left", "right"),
         "/search": ("q", "role", "tool", "session", "since"),
         "/trajectories": ("q", "why"),

@@ -154,6 +154,29 @@ def test_the_context_at_a_step_is_what_the_model_saw() -> None:
     assert total in said
 
 
+def test_what_the_model_saw_before_an_answer_is_the_request_that_it_answers() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    answers = []
+    for turn in range(3):
+        repo.append("user", f"question {turn}")
+        answers.append(repo.append("assistant", f"answer {turn}"))
+    answer = answers[-1]
+    client = Client(repo)
+    address = str(answer.addresses[0])
+    page = client.page("/session", name="main")
+    assert f"until={address}" in page
+    saw = client.page("/context", name="main", commit=answer.oid.hex(), until=address)
+    assert "What the model saw before message 6" in saw
+    assert articles(saw) == [str(each.address) for each in repo.compile().messages[:5]]
+    changes = saw.split("<h2>Since the request before")[1].split("Messages, as")[0]
+    assert "answer 1" in changes
+    assert "question 2" in changes
+    assert "question 1" not in changes
+    assert "answer 2" not in changes
+    assert "5 messages" in saw
+    client.page("/context", name="main", until="0123456789ab.0", status=404)
+
+
 def test_the_change_of_a_wording_is_shown_word_by_word() -> None:
     repo = Repo.memory(clock=FixedClock())
     address = repo.append("user", "Use the old parser").addresses[0]

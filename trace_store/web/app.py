@@ -133,7 +133,10 @@ PAGES: dict[str, tuple[Callable[..., Page], dict[str, Parse]]] = {
         session_page.session_page,
         {"name": text, "at": address, "start": number, "hidden": flag, "q": text},
     ),
-    shell.CONTEXT: (pages.context_page, {"name": text, "commit": commit, "start": number}),
+    shell.CONTEXT: (
+        pages.context_page,
+        {"name": text, "commit": commit, "start": number, "until": address},
+    ),
     shell.COMPARE: (pages.compare_page, {"left": text, "right": text}),
     shell.CHECKPOINTS: (pages.checkpoints_page, {}),
     shell.TRASH: (pages.trash_page, {"name": text}),

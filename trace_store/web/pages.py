@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 
 from trace_store.base.ident import parse_moment
 from trace_store.base.oid import ObjectId
 from trace_store.checkpoints.comparison import comparison_parts
+from trace_store.context.compiled import CompiledContext
 from trace_store.context.wording import excerpt
 from trace_store.contracts.ref_names import BRANCHES, CHECKPOINTS, FORKS, TRAJECTORIES
 from trace_store.errors import InvalidInputError, TraceError
@@ -143,62 +144,91 @@ def _session(info: SessionInfo, state: str) -> Markup:
     )
 
 
-def context_page(repo: Repo, name: str, commit: str, start: int | None = None) -> Page:
-    """Return what the model saw at a commit, and what changed since the step before.
+def context_page(
+    repo: Repo, name: str, commit: str, start: int | None = None, until: str = ""
+) -> Page:
+    """Return what the model saw at a commit, or before it wrote a message, and what changed since the step before.
+
+    Args:
+        repo: the repository.
+        name: the branch that links lead to, or "".
+        commit: the commit; "" is the tip of the branch.
+        start: number of the first message that is shown.
+        until: the address of a message: only what came before it.
 
     Raises:
-        RevisionNotFoundError: there is no such commit.
+        RevisionNotFoundError, MessageNotFoundError: there is no such commit or message.
     """
     oid = repo.resolve(f"{commit or name}^{{commit}}")
-    session = repo.sessions.part(oid, start=start or 0, count=WINDOW)
-    context = session.context
-    entry = next(iter(repo.log(oid, limit=1)))
+    context, entry = repo.compile(oid), next(iter(repo.log(oid, limit=1)))
     before = entry.parents[0] if entry.parents else None
+    stop = len(context)
+    if until:
+        record = context.view.find(repo.message(until, oid).address)
+        stop = 0 if record is None else record.ordinal - 1
+    session = repo.sessions.part(oid, start=start or 0, count=WINDOW)
     messages = WebMessages(session, name, {})
-    articles = [messages.article(turn, place) for turn, place in number_turns(session)]
+    numbered = [each for each in number_turns(session) if each[1].number <= stop]
     steps = [_step("step before", name, before), _step("step after", name, _next(repo, name, oid))]
     if name:
-        steps.append(link("session", shell.SESSION, name=name))
+        steps.append(link("session", shell.SESSION, name=name, at=until))
+    paging = concat(_paging(name, oid, session.start, stop, until))
+    title = (
+        f"What the model saw before message {stop + 1}" if until else f"Context at {oid.short()}"
+    )
     main = [
         element("div", *filter(None, steps), class_="switches"),
-        element(
-            "section",
-            element("h2", "Tokens by part"),
-            _parts(repo, oid),
-            aria_label="Tokens by part",
-        ),
-        element(
-            "section",
-            element("h2", "Since the step before"),
-            *_difference(repo.diff(before, oid), name),
-            aria_label="Difference",
+        _section("Tokens by part", [_parts(context, stop)]),
+        *_tools(context),
+        _section(
+            "Since the request before" if until else "Since the step before",
+            _difference(repo.diff(*_steps(repo, context, oid, before, stop)), name),
         ),
         element("h2", "Messages, as the model was shown them"),
-        *_paging(name, oid, session.start, session.count),
-        element("div", *articles, class_="messages"),
-        *_paging(name, oid, session.start, session.count),
+        paging,
+        element("div", *(messages.article(*each) for each in numbered), class_="messages"),
+        paging,
     ]
-    if context.tools:
-        label = element("summary", element("b", count_noun(len(context.tools), "tool schema")))
-        main.insert(
-            2, element("details", label, preformatted(pretty(list(context.tools))), class_="tools")
-        )
     head = facts(
         (
             ("commit", oid.hex()),
             ("by", entry.author),
             ("did", ", ".join(entry.operations)),
             ("message", entry.message),
-            ("messages", f"{len(context):,}"),
-            ("tokens", f"{context.token_count:,} ({context.token_source})"),
+            ("messages", f"{stop:,}"),
+            ("tokens", "" if until else f"{context.token_count:,} ({context.token_source})"),
         )
     )
     return Page(
-        f"Context at {oid.short()}",
-        top(f"Context at {oid.short()}", name, head),
-        concat(main),
-        watch=f"{BRANCHES}{name}" if name else "",
+        title, top(title, name, head), concat(main), watch=f"{BRANCHES}{name}" if name else ""
     )
+
+
+def _steps(
+    repo: Repo, context: CompiledContext, oid: ObjectId, before: ObjectId | None, stop: int
+) -> tuple[ObjectId | None, ObjectId]:
+    """Return the commits of the step before and of the one that is shown.
+
+    Before a message, the step is the request that it answers, and the one before is that of the answer before.
+    """
+    if stop == len(context) or before is None or len(repo.compile(before)) != stop:
+        return before, oid
+    for message in reversed(context.messages[max(0, stop - WINDOW) : stop]):
+        if message.role == "assistant":
+            answer = next(iter(repo.log(ObjectId(message.record.home_commit), limit=1)))
+            return next(iter(answer.parents), None), before
+    return None, before
+
+
+def _section(title: str, content: Iterable[Markup]) -> Markup:
+    return element("section", element("h2", title), *content, aria_label=title)
+
+
+def _tools(context: CompiledContext) -> Iterator[Markup]:
+    if context.tools:
+        label = element("summary", element("b", count_noun(len(context.tools), "tool schema")))
+        schemas = preformatted(pretty(list(context.tools)))
+        yield element("details", label, schemas, class_="tools")
 
 
 def _step(text: str, name: str, commit: ObjectId | None) -> Markup | None:
@@ -213,12 +243,13 @@ def _next(repo: Repo, name: str, commit: ObjectId) -> ObjectId | None:
     return next((after for after, oid in pairwise(line) if oid == commit), None)
 
 
-def _paging(name: str, commit: ObjectId, start: int, count: int) -> Iterator[Markup]:
+def _paging(name: str, commit: ObjectId, start: int, count: int, until: str) -> Iterator[Markup]:
     if count <= WINDOW:
         return
+    query = {"name": name, "commit": commit.hex(), "until": until}
     places = [("earlier", max(0, start - WINDOW)), ("later", start + WINDOW)]
     links = [
-        link(f"{text} messages", shell.CONTEXT, name=name, commit=commit.hex(), start=str(at))
+        link(f"{text} messages", shell.CONTEXT, start=str(at), **query)
         for text, at in places
         if at != start and at < count
     ]
@@ -226,23 +257,23 @@ def _paging(name: str, commit: ObjectId, start: int, count: int) -> Iterator[Mar
     yield element("div", said, *links, class_="switches")
 
 
-def _parts(repo: Repo, commit: ObjectId) -> Markup:
-    """Return a table of the tokens of each role, of the tools, and of the largest messages."""
-    context = repo.compile(commit)
-    sizes = [tokens for tokens, _ in context.message_tokens()]
-    by_role: Counter[str] = Counter()
+def _parts(context: CompiledContext, stop: int) -> Markup:
+    """Return a table of the tokens of each role and of the tools, and a list of the largest messages."""
+    sizes = [tokens for tokens, _ in context.message_tokens(0, stop)]
+    by_part: Counter[str] = Counter()
     numbers: Counter[str] = Counter()
-    for message, tokens in zip(context.messages, sizes, strict=True):
-        by_role[message.role] += tokens
+    for message, tokens in zip(context.messages[:stop], sizes, strict=True):
+        by_part[message.role] += tokens
         numbers[message.role] += 1
+    if context.tools:
+        by_part["tools"] = context.estimated_token_count - context.message_token_count
+        numbers["tools"] = len(context.tools)
+    whole = sum(by_part.values())
     rows = [
-        [role, f"{numbers[role]:,}", f"{tokens:,}", _share(tokens, context.estimated_token_count)]
-        for role, tokens in by_role.most_common()
+        [part, f"{numbers[part]:,}", f"{tokens:,}", _share(tokens, whole)]
+        for part, tokens in by_part.most_common()
     ]
-    tools = context.estimated_token_count - context.message_token_count
-    if tools:
-        whole = context.estimated_token_count
-        rows.append(["tools", f"{len(context.tools):,}", f"{tools:,}", _share(tools, whole)])
+    rows.append(["together", f"{stop:,} messages", f"about {whole:,}", ""])
     largest = sorted(range(len(sizes)), key=lambda at: -sizes[at])[:LARGEST]
     items = [
         element(
@@ -252,8 +283,8 @@ def _parts(repo: Repo, commit: ObjectId) -> Markup:
         )
         for at in largest
     ]
-    shown = table(("part", "number", "tokens", "share"), rows)
     label = element("summary", element("b", "Largest messages"))
+    shown = table(("part", "number", "tokens", "share"), rows)
     return concat([shown, element("details", label, element("ol", *items))])
 
 

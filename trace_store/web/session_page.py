@@ -88,7 +88,14 @@ class WebMessages(Messages):
                 at=anchor(turn),
             )
         if not turn.hidden:
-            yield link("context", shell.CONTEXT, "jump", name=self._name, commit=turn.commit.hex())
+            answers = turn.message.role == "assistant"
+            yield link(
+                "what it saw" if answers else "context",
+                *(shell.CONTEXT, "jump"),
+                name=self._name,
+                commit=turn.commit.hex(),
+                until=anchor(turn) if answers else "",
+            )
 
 
 def length_of(message: CompiledMessage) -> int:
