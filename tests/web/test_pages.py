@@ -171,6 +171,7 @@ def test_what_the_model_saw_before_an_answer_is_the_request_that_it_answers() ->
     changes = saw.split("<h2>Since the request before")[1].split("Messages, as")[0]
     assert "answer 1" in changes
     assert "question 2" in changes
+    assert "stays in the prompt cache" in changes
     assert "question 1" not in changes
     assert "answer 2" not in changes
     assert "5 messages" in saw

@@ -220,7 +220,7 @@ def stage(folder: Path) -> list[str]:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text + navigation(name), encoding="utf-8")
         names.append(name)
-    for drawn in DOCS.rglob("*.svg"):
+    for drawn in (*DOCS.rglob("*.svg"), *DOCS.rglob("*.png")):
         target = folder / drawn.relative_to(DOCS)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(drawn, target)

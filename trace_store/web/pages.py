@@ -305,13 +305,12 @@ def _difference(diff: ContextDiff, name: str) -> Iterator[Markup]:
 
 def _cache_note(diff: ContextDiff) -> str:
     """Return what a provider's prompt cache still serves."""
-    kept = f"{diff.tokens_reused:,} of {diff.tokens_before:,} tokens stay in the prompt cache"
-    if not diff.tokens_lost:
-        return f"{kept}; {diff.tokens_new:,} tokens are new."
+    if not diff.tools_differ and diff.common_count == len(diff.before):
+        new = diff.tokens_after - diff.tokens_before
+        return f"All that was sent before stays in the prompt cache; {new:,} tokens are new."
+    kept = f"{diff.tokens_reused:,} of {diff.tokens_before:,} tokens stay"
     why = "the tools changed" if diff.tools_differ else f"message {diff.common_count + 1} changed"
-    return (
-        f"The prompt cache breaks, because {why}: {kept}; {diff.tokens_new:,} tokens are read anew."
-    )
+    return f"The prompt cache breaks, because {why}: {kept}, and {diff.tokens_new:,} are read anew."
 
 
 def _change(change: MessageChange, name: str) -> Markup:
