@@ -288,10 +288,13 @@ def test_secrets_are_redacted_wherever_a_step_has_text(repo: Repo, tmp_path: Pat
 
 def test_text_that_utf8_cannot_hold_and_a_line_of_5_mb(repo: Repo) -> None:
     line = "x" * 5_000_000
-    with repo.runs.start("Fix \ud800", id="nightly") as run:
-        step = run.step("thinking", "half \udc00 a pair")
+    bad = "\ud800"
+    with repo.runs.start(f"Fix {bad}", id="nightly", agent="coder") as run:
+        step = run.step("thinking", "half \udc00 a pair", model=bad)
         step.progress("\ud83d" + line)
-        step.complete("\ud800" + line)
+        step.source(bad, bad, bad)
+        step.substep(bad).complete(bad)
+        step.complete(bad + line, tokens={bad: 1}, model=bad)
     (found,) = repo.runs.read("nightly").steps
     assert (found.title, found.content) == ("half ? a pair", "?" + line)
 

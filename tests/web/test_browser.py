@@ -62,6 +62,11 @@ def rich(folder: Path, turns: int = 30) -> Repo:
     repo.remove(gone)
     repo.trajectories.start("Choose a parser")
     repo.trajectories.decide("Which?", "the small one", reasoning="it is enough")
+    with repo.runs.start("Look at the files", id="nightly", agent="Ada", message="main~2.0") as run:
+        with run.step("thinking", "Choose a file") as step:
+            step.source("notes", "https://example.org/notes")
+            step.complete("File 3 it is.\n" * 50, tokens=12)
+        run.step("tool_call", "cat file3").fail("no such file")
     return repo
 
 
@@ -211,9 +216,47 @@ def test_twenty_tabs_hear_of_a_message(browser: Any, tmp_path: Path) -> None:
             each.close()
         repo.append("user", "And to those who stayed")
         for each in tabs[10:]:
-            each.get_by_text("And to those who stayed").wait_for(timeout=10_000)
+            each.get_by_text("And to those who stayed").first.wait_for(timeout=10_000)
             assert each.get_by_text("Told to all of you").count() == 1
     repo.close()
+
+
+def test_a_run_is_watched_step_by_step(browser: Any, tmp_path: Path) -> None:
+    repo = rich(tmp_path, 2)
+    with tab(browser, tmp_path) as here:
+        run = repo.runs.start("Watch me", id="live", agent="coder")
+        page = here.open("/run?id=live")
+        page.wait_for_selector("#live.on")
+        step = run.step("thinking", "Reading the test")
+        page.wait_for_selector("#text-1")
+        step.progress("The test <b>expects</b> three lines ")
+        page.wait_for_function(
+            "() => document.querySelector('#text-1').textContent.includes('lines')"
+        )
+        assert page.locator("#text-1 b").count() == 0
+        step.source("pytest docs")
+        page.get_by_text("source: pytest docs").wait_for()
+        # A second reader joins in the middle of the step, and a refresh keeps what was said.
+        second = here.context.new_page()
+        second.goto(f"{here.address}/run?id=live")
+        second.wait_for_selector("#text-1")
+        page.reload()
+        for word in ("and ", "the ", "parser ", "drops ", "one "):
+            step.progress(word)
+            page.wait_for_timeout(500)
+        for each in (page, second):
+            said = "document.querySelector('#text-1').textContent"
+            each.wait_for_function(f"() => {said}.includes('drops one')")
+            assert each.evaluate(said).startswith("The test <b>expects</b> three lines and ")
+        step.complete("The parser drops a line.")
+        page.get_by_text("The parser drops a line.").wait_for()
+        assert page.locator("#text-1").count() == 0
+        run.step("tool_call", "pytest").fail("exit status 1")
+        page.get_by_text("exit status 1").wait_for()
+        run.complete()
+        page.locator(".top").get_by_text("completed").wait_for()
+        page.reload()
+        assert page.locator("#steps article").count() == 2
 
 
 def test_windows_are_loaded_and_dropped_while_scrolling(browser: Any, tmp_path: Path) -> None:
@@ -288,6 +331,7 @@ def test_a_read_only_page_offers_no_action(browser: Any, tmp_path: Path) -> None
 def test_nothing_of_a_hostile_session_runs_or_is_loaded(browser: Any, tmp_path: Path) -> None:
     hostile_repository(tmp_path, CORPUS[::3]).close()
     paths = ["/", "/search?q=pwned", "/checkpoints", "/trajectories", "/trash?name=sessions/x/s1"]
+    paths += ["/runs", "/run?id=run-0", "/run?id=run-50"]
     paths += [
         "/session?name=main&start=0",
         "/context?name=main",
@@ -313,7 +357,7 @@ def test_nothing_of_a_hostile_session_runs_or_is_loaded(browser: Any, tmp_path: 
 PATHS = (
     *("/", "/session?name=main", "/session?name=main&hidden=1&start=0", "/context?name=main"),
     *("/compare?left=main&right=idea", "/checkpoints", "/trash?name=main", "/trajectories"),
-    *("/search?q=content", "/nothing"),
+    *("/search?q=content", "/nothing", "/runs", "/run?id=nightly"),
 )
 
 

@@ -181,7 +181,7 @@ class RunStep(_Scope):
         """
         check.text(title=title, url=url, type=type)
         self._check()
-        source = StepSource(short(storable(title)), storable(url), type)
+        source = StepSource(short(storable(title)), storable(url), short(storable(type)))
         with self.run._mutex:
             self.value = replace(self.value, sources=(*self.value.sources, source))
             number = len(self.value.sources)
@@ -229,7 +229,7 @@ class RunStep(_Scope):
             "content": storable(content),
             "message": address_of(self.run._writer.store, message),
             "tokens": values.tokens_of(tokens),
-            "model": model or self.value.model,
+            "model": short(storable(model)) or self.value.model,
             "title": short(storable(title)) or self.value.title,
         }
         self._end(values.COMPLETED, changes)
@@ -352,7 +352,9 @@ class Run(_Scope):
         if parent is None and isinstance(around, RunStep) and around.run is self:
             parent = around
         number = 0 if parent is None else parent.number
-        return self._begin(StepRecord(0, type, short(storable(title)), model=model, parent=number))
+        words = short(storable(title))
+        named = short(storable(model))
+        return self._begin(StepRecord(0, type, words, model=named, parent=number))
 
     def complete(self) -> None:
         """End the run; steps that are still running stay without an end.

@@ -293,7 +293,7 @@ def tokens_of(given: Tokens) -> tuple[tuple[str, int], ...]:
                 f"tokens are counts of at least 0, not {name}={str(count)[:40]}", argument="tokens"
             )
         if count:
-            checked.append((name, count))
+            checked.append((short(storable(name)), count))
     return tuple(sorted(checked))
 
 

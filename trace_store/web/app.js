@@ -255,6 +255,47 @@ function connection(text, kind) {
   live.className = kind;
 }
 
+// A run: the text of open steps, which passes and is not stored. A piece says where it begins, in characters.
+
+const steps = () => $("#steps");
+const texts = new Map();
+
+function stream({ run, step, at, text, whole }) {
+  if (steps()?.dataset.name !== run) return;
+  const known = texts.get(step);
+  if (!whole && known?.end !== at) return; // the middle of a text; all of it follows within two seconds
+  const before = whole ? (at ? "…" : "") : known.text;
+  texts.set(step, { text: before + text, end: at + [...text].length, notes: known?.notes || [] });
+  showText(step);
+}
+
+function note({ run, step, number, source, substep }) {
+  if (steps()?.dataset.name !== run) return;
+  const known = texts.get(step) || { text: "", end: 0, notes: [] };
+  const kind = source ? "source" : "part";
+  const said = source ? `source: ${source.title || source.url}` : `part: ${substep.title}${substep.completed ? " ✓" : " …"}`;
+  known.notes = [...known.notes.filter((each) => each.kind !== kind || each.number !== number), { kind, number, said }];
+  texts.set(step, known);
+  showText(step);
+}
+
+function showText(step) {
+  const place = document.getElementById(`text-${step}`);
+  const known = texts.get(step);
+  if (!place || !known) return;
+  const end = following || atEnd();
+  place.replaceChildren(document.createTextNode(known.text), ...known.notes.map(({ said }) => make("p", said)));
+  if (end) window.scrollTo(0, document.documentElement.scrollHeight);
+}
+
+function showTexts() {
+  if (!steps()) return;
+  for (const step of texts.keys()) {
+    if (document.getElementById(`text-${step}`)) showText(step);
+    else if (document.getElementById(`step-${step}`)) texts.delete(step); // it has ended
+  }
+}
+
 let known = "";
 const heard = {
   hello({ position }) {
@@ -269,6 +310,8 @@ const heard = {
     if (watched.some((each) => ref === each || (each.endsWith("/") && ref.startsWith(each)))) refresh();
   },
   reset: () => refresh(),
+  progress: (frame) => stream(frame),
+  noted: (frame) => note(frame),
   closed: ({ reason }) => connection(`○ ${reason}`, "off"),
   error: () => connection("○ not connected", "off"),
 };
@@ -291,7 +334,7 @@ function connect() {
     let events = null;
     const open = () => {
       events = new EventSource("/events");
-      for (const kind of ["hello", "moved", "reset", "closed"]) {
+      for (const kind of ["hello", "moved", "reset", "closed", "progress", "noted"]) {
         events.addEventListener(kind, (event) => tell(kind, JSON.parse(event.data), event.lastEventId));
       }
       events.addEventListener("error", () => {
@@ -390,11 +433,19 @@ async function refreshPage() {
   const next = new DOMParser().parseFromString(await answer.text(), "text/html");
   const { scrollX, scrollY } = window;
   const content = $("#main", next);
-  if (!content || content.innerHTML === lastContent) return;
+  const top = $("header.top", next);
+  if (!content) return;
+  if (steps() && top) {
+    localTimes(top);
+    $("header.top")?.replaceWith(top);
+  }
+  if (content.innerHTML === lastContent) return;
   lastContent = content.innerHTML;
   localTimes(content);
+  const end = steps() && (following || atEnd());
   main.replaceChildren(...content.childNodes);
-  window.scrollTo(scrollX, scrollY);
+  showTexts();
+  window.scrollTo(scrollX, end ? document.documentElement.scrollHeight : scrollY);
 }
 let lastContent = main.innerHTML;
 

@@ -29,7 +29,7 @@ from starlette.types import ASGIApp
 
 from trace_store.errors import InvalidInputError, NotFoundError, StorageError, TraceError
 from trace_store.repo.repository import Repo
-from trace_store.web import actions, pages, session_page, shell
+from trace_store.web import actions, pages, run_page, session_page, shell
 from trace_store.web.access import Access, Guarded
 from trace_store.web.live import Hub, Watch
 from trace_store.web.shell import Page
@@ -133,6 +133,8 @@ PAGES: dict[str, tuple[Callable[..., Page], dict[str, Parse]]] = {
         session_page.session_page,
         {"name": text, "at": address, "start": number, "hidden": flag, "q": text},
     ),
+    shell.RUNS: (run_page.runs_page, {"state": text, "agent": text}),
+    shell.RUN: (run_page.run_page, {"id": text, "start": number}),
     shell.CONTEXT: (
         pages.context_page,
         {"name": text, "commit": commit, "start": number, "until": address},

@@ -12,10 +12,12 @@ import json
 import secrets
 import threading
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 from trace_store.errors import TraceError
 from trace_store.journal.tail import REF, JournalEvent
+from trace_store.runs.progress import EVENT, NOTE
 from trace_store.store.store import Store
 
 QUEUED = 1_000
@@ -23,6 +25,7 @@ QUEUED = 1_000
 PING_SECONDS = 15.0
 RETRY = b"retry: 2000\n\n"
 HELLO, RESET, MOVED, CLOSED = "hello", "reset", "moved", "closed"
+PROGRESS, NOTED = "progress", "noted"
 
 
 class Hub:
@@ -38,6 +41,13 @@ class Hub:
     def position(self) -> str:
         """The position of the last event."""
         return f"{self._boot}-{self._number}"
+
+    def pass_on(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Tell the pages that keep up something that soon passes; it has no position, and nobody misses it."""
+        event = _encoded(kind, data)
+        for page in self._pages:
+            if page.qsize() < QUEUED // 2:
+                page.put_nowait(event)
 
     def publish(self, kind: str, **data: object) -> None:
         """Tell all pages; one that has too many events waiting starts over."""
@@ -87,8 +97,12 @@ class Hub:
         return missed if len(missed) == self._number - int(number) else None
 
     def _encoded(self, kind: str, data: dict[str, object]) -> bytes:
-        text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
-        return f"id: {self.position}\nevent: {kind}\ndata: {text}\n\n".encode()
+        return f"id: {self.position}\n".encode() + _encoded(kind, data)
+
+
+def _encoded(kind: str, data: Mapping[str, Any]) -> bytes:
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+    return f"event: {kind}\ndata: {text}\n\n".encode()
 
 
 class Watch:
@@ -116,6 +130,9 @@ class Watch:
             self._publish(
                 MOVED, ref=event.ref, commit=None if event.new is None else event.new.hex()
             )
+        elif event.kind in (EVENT, NOTE) and not self._loop.is_closed():
+            kind = PROGRESS if event.kind == EVENT else NOTED
+            self._loop.call_soon_threadsafe(lambda: self._hub.pass_on(kind, event.data))
 
     def _publish(self, kind: str, **data: object) -> None:
         if not self._loop.is_closed():

@@ -17,6 +17,7 @@ from trace_store.exporters.html.markup import Markup, concat, element, preformat
 from trace_store.exporters.overview import count_noun, number_turns, pretty
 from trace_store.history.diff import ADDED, ContextDiff, MessageChange
 from trace_store.repo.repository import Repo
+from trace_store.runs.steps import RUNNING
 from trace_store.search.query import Hit
 from trace_store.sessions.listing import SessionInfo
 from trace_store.trajectories.views.page import page_parts
@@ -74,7 +75,7 @@ def sessions_page(
         and (last is None or each.began <= last)
         and all(word in _said(each) for word in q.casefold().split())
     ]
-    shown.sort(key=lambda each: states[each.ref] not in ("active", "running"))
+    shown.sort(key=lambda each: (states[each.ref] != RUNNING, states[each.ref] != "active"))
     asked = form(
         shell.SESSIONS,
         "Filter sessions",
@@ -113,6 +114,8 @@ def _time(text: str, now: int) -> int | None:
 def _state(info: SessionInfo, now: int) -> str:
     if info.damage:
         return "damaged"
+    if info.activity:
+        return RUNNING
     if now - info.ended < ACTIVE_MILLISECONDS:
         return "active"
     return (info.facts.state or ("closed" if info.facts.closed else "")) if info.facts else ""
@@ -131,6 +134,7 @@ def _session(info: SessionInfo, state: str) -> Markup:
         f"{info.hidden_count:,} hidden" if info.hidden_count else "",
         f"{info.token_count:,} tokens",
         count_noun(info.agents, "subagent") if info.agents else "",
+        info.activity,
         info.damage,
     ]
     return element(

@@ -16,10 +16,12 @@ from trace_store.exporters.html.markup import Markup, concat, element, prose
 from trace_store.exporters.html.page import Messages, anchor
 from trace_store.exporters.overview import TITLE_CHARACTERS, count_noun, number_turns
 from trace_store.objects import operations as ops
+from trace_store.objects.address import BIRTH_BYTES
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.repo.repository import Repo
 from trace_store.sessions.requests import SUMMARY
 from trace_store.web import shell
+from trace_store.web.run_page import run_line
 from trace_store.web.shell import Page, facts, link, short, url
 
 WINDOW = 200
@@ -258,7 +260,7 @@ def _articles(repo: Repo, session: ExportSession, name: str, first: int, last: i
 
 
 def _marks(repo: Repo, session: ExportSession, name: str) -> dict[str, list[Markup]]:
-    """Return the checkpoints and forks of a session by the commit after which they are shown."""
+    """Return the checkpoints, forks and runs of a session by the commit after which they are shown."""
     own = {turn.commit.hex() for turn in session.turns}
     found: dict[str, list[Markup]] = {}
     for each in repo.checkpoints.list():
@@ -275,6 +277,11 @@ def _marks(repo: Repo, session: ExportSession, name: str) -> dict[str, list[Mark
         else:
             words = ["checkpoint ", link(each.name, shell.CHECKPOINTS)]
         found.setdefault(place, []).append(element("p", *words, class_="point"))
+    births = {commit[: 2 * BIRTH_BYTES]: commit for commit in own}
+    for info in repo.runs.list(session=session.ref) if session.ref else ():
+        birth, _, _ = info.state.message.partition(".")
+        if birth in births:
+            found.setdefault(births[birth], []).append(run_line(info))
     return found
 
 

@@ -24,8 +24,10 @@ SESSIONS, SESSION, CONTEXT, COMPARE, CHECKPOINTS, TRASH, TRAJECTORIES, TRAJECTOR
     *("/", "/session", "/context", "/compare", "/checkpoints", "/trash", "/trajectories"),
     *("/trajectory", "/search"),
 )
+RUNS, RUN = "/runs", "/run"
 _SECTIONS = (
     (SESSIONS, "Sessions"),
+    (RUNS, "Runs"),
     (CHECKPOINTS, "Checkpoints"),
     (COMPARE, "Compare"),
     (TRASH, "Trash"),

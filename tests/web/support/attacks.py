@@ -124,7 +124,21 @@ def hostile_repository(folder: Path, corpus: tuple[str, ...] = CORPUS) -> Repo:
             result = [Text(text), Image(url=short), Image(short, text.encode("utf-8", "replace"))]
             batch.append("tool", [ToolResult(f"{number}{short}", result, is_error=True)])
         _said_elsewhere(repo, number, short)
+    _run(repo, corpus)
     return repo
+
+
+def _run(repo: Repo, corpus: tuple[str, ...]) -> None:
+    """Put each text into each field of a step, in runs that have ended."""
+    for part in range(0, len(corpus), 50):
+        with repo.runs.start(corpus[part], id=f"run-{part}", agent="x") as run:
+            for text in corpus[part : part + 50]:
+                with run.step("tool_call", text, model=text[:80]) as step:
+                    step.source(text, f"https://example.org/{text}", text)
+                    step.source(text, text)
+                    step.substep(text).complete(text)
+                    step.complete(text, tokens={text: 1})
+                step.retry().fail(text)
 
 
 def _said_elsewhere(repo: Repo, number: int, text: str) -> None:
