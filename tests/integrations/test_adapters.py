@@ -260,7 +260,7 @@ def test_a_pydantic_ai_agent_through_opentelemetry(repo: Repo) -> None:
     def look(path: str) -> str:
         return f"the text of {path}"
 
-    assert agent.run_sync("What does a.txt say?").output == "It says hello."
+    assert asyncio.run(agent.run("What does a.txt say?")).output == "It says hello."
     _, status, steps = only_run(repo)
     assert status == "completed"
     assert [(step.type, step.status) for step in steps] == [
