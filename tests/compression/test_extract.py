@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from trace_store import Repo
-from trace_store.compression.extract import Passage, SourceMessage, extract
-from trace_store.compression.summaries import answer_faults
+from trace_store.compression.extract import Passage, SourceMessage, extract, quotable
+from trace_store.compression.summaries import answer_faults, length_faults
 from trace_store.errors import ModelNonsenseError
 from trace_store.llm.contract import Completion, Prompt
 
@@ -140,3 +140,81 @@ def test_instructions_reach_the_model() -> None:
         target = repo.compile().token_count // 2
         repo.compression.compress(target, model=model, instructions="focus on the schema")
     assert seen[0].endswith("asks of the summary: focus on the schema")
+
+
+LINES = [
+    "user: Make the import faster, and never drop rows.",
+    "assistant: I looked at `reader.py` and at the tests.",
+    "assistant: The root cause is a second read.",
+    "assistant: All other things are as before.",
+    "assistant: We will use one pass instead of two.",
+    "assistant: It is done now, 13 of 40 tests pass.",
+    "assistant: Nothing else is of note here today.",
+    "user: Please also write the changelog.",
+    "user: You must keep the names.",
+    "user: Some other remark of mine.",
+]
+
+
+@pytest.mark.parametrize(
+    ("room", "kept"),
+    [
+        (10, [8]),
+        (15, [7, 8]),
+        (20, [0, 8]),
+        (30, [0, 7, 8]),
+        (40, [0, 4, 7, 8]),
+        (50, [0, 2, 4, 7, 8, 9]),
+        (60, [0, 2, 4, 5, 7, 8]),
+        (70, [0, 2, 3, 4, 5, 7, 8, 9]),
+        (80, [0, 1, 2, 3, 4, 5, 7, 8, 9]),
+        (100, range(10)),
+    ],
+)
+def test_what_matters_most_is_kept_in_any_room(room: int, kept: Sequence[int]) -> None:
+    """Requests and decisions, then findings, then the rest, shorter sentences first; of a count only the last one."""
+    said = [line.partition(": ")[2] for line in LINES]
+    text = summary(
+        [
+            asked(said[0]),
+            SourceMessage("assistant", " ".join(said[1:4])),
+            SourceMessage("tool", "The tool says something, too."),
+            SourceMessage(
+                "assistant",
+                f"{said[4]} It is done now, 12 of 40 tests pass. Let me check the tests:",
+            ),
+            SourceMessage("assistant", " ".join(said[5:7])),
+            asked(said[7], 2),
+            SourceMessage("user", " ".join(said[8:])),
+        ],
+        room,
+    )
+    assert text.splitlines() == [LINES[at] for at in kept]
+
+
+def test_sentences_that_can_be_quoted() -> None:
+    text = "# Head line\n- * item one. > quoted two! single\n[calls x y] no\n``` ls -l\n12 34. one 2 six"
+    assert list(quotable(text)) == ["Head line", "item one.", "quoted two!"]
+    longest = "ab cd" + "w" * 395
+    assert list(quotable(f"{longest}\n{longest}w")) == [longest, f"{longest[:-1]}…"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (" ".join(f"w{at % 11}" for at in range(60)), "it repeats the same words"),
+        (" ".join(f"w{at % 11}" for at in range(59)), ""),
+        (" ".join(f"w{at % 12}" for at in range(60)), ""),
+        ("said" * 50, "it is a copy of one message"),
+        ("said" * 49 + "sai", ""),
+    ],
+)
+def test_where_an_answer_begins_to_be_faulty(answer: str, fault: str) -> None:
+    source = SourceMessage("user", f"a {('said' * 50).upper()} b")
+    assert answer_faults(answer, [source]) == [fault] * bool(fault)
+
+
+def test_an_answer_of_just_the_budget_fits() -> None:
+    assert length_faults("one two three", 3, words) == []
+    assert length_faults("one two three", 2, words) == ["it has 3 tokens, and at most 2 fit"]
+    assert length_faults(" \n", 2, words) == ["it is empty"]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.compression.support.agent_session import LONG, agent_session, call, result
-from trace_store import Message, Repo
-from trace_store.compression.suggest import Suggestion
+from trace_store import Message, Repo, Text
+from trace_store.compression.suggest import (
+    Heat,
+    Suggestion,
+    marks_of,
+    near_duplicates,
+    topics,
+)
 from trace_store.context.activity import READ, RUN, action_of, outcome_of
 from trace_store.errors import InvalidOperationError, MessageNotFoundError
 from trace_store.objects.parts import ToolCall, ToolResult
@@ -240,3 +248,118 @@ def test_how_a_command_ended_is_read_from_its_output(
     """A program that a signal killed has a negative code."""
     outcome = outcome_of(ToolResult("1", text))
     assert (outcome.failed, outcome.exit_code) == (failed, code)
+
+
+def test_heat_is_what_its_formula_says() -> None:
+    """Both counted by hand, for messages that name some of 30 things each."""
+    chance = random.Random(7)
+    names = [f"name_{number}" for number in range(30)]
+    with Repo.memory() as repo:
+        repo.commit(
+            [
+                Message("user", " ".join(chance.sample(names, chance.randrange(4))) or "-")
+                for _ in range(70)
+            ]
+        )
+        repo.annotate(repo.compile().messages[30].address, priority="pinned")
+        messages = repo.compile().messages
+        heat = Heat(messages)
+        marks = [marks_of(message.parts) for message in messages]
+    count = len(marks)
+    places = {name: [at for at in range(count) if name in marks[at]] for name in names}
+    weigh = [0.5 ** ((count - 1 - at) / 40) for at in range(count)]
+    raw = []
+    for at, own in enumerate(marks):
+        known = [places[each] for each in own if 2 <= len(places[each]) <= count * 0.2]
+        used = sum(
+            math.log(count / len(where)) * weigh[later]
+            for where in known
+            for later in where
+            if later > at
+        )
+        raw.append(weigh[at] + used / math.sqrt(len(own) or 1))
+        assert heat.mentions[at] == len({n for where in known for n in where if n > at})
+    wanted = [each / max(raw) for each in raw]
+    wanted[30] = 1.0
+    assert heat.values == pytest.approx(wanted, abs=1e-4)
+
+
+def test_a_name_that_a_fifth_of_the_messages_have_says_nothing() -> None:
+    for uses, is_kept in ((1, True), (4, True), (5, False)):
+        with Repo.memory() as repo:
+            repo.commit([Message("user", "see my_name" if n < uses else "-") for n in range(20)])
+            assert Heat(repo.compile().messages).marks[0] == ({"my_name"} if is_kept else set())
+
+
+def test_the_marks_of_a_text() -> None:
+    text = "see src/app.py. and open_it, camelCase, plainwords 12 345 abcdef0 abcdef ./x/y_z.- A1 1234567"
+    wanted = {"src/app.py", "app.py", "open_it", "camelCase", "345", "abcdef0", "x/y_z", "y_z"}
+    assert marks_of([Text(text)]) == {*wanted, "1234567"}
+    many = " ".join(f"name_{number}" for number in range(900))
+    assert marks_of([Text(many), Text("one_more")]) == {f"name_{number}" for number in range(400)}
+    parts = [call(1, "Read", file_path="src/lexer.py"), result(1, "result_of_it")]
+    assert marks_of(parts) == {"src/lexer.py", "lexer.py", "file_path", "result_of_it"}
+
+
+def test_sets_of_names_join_the_topic_with_the_largest_overlap() -> None:
+    assert topics([{"a", "b"}, {"c"}, {"b", "d"}, set("axyzw"), {"d", "c"}, set()]) == [
+        [0, 2, 3],
+        [1, 4],
+        [5],
+    ]
+    assert topics([set("abcde"), set("apqrs")]) == [[0, 1]], "a fifth is enough"
+    assert topics([set("abcdef"), set("apqrst")]) == [[0], [1]]
+    single = [{f"t{number}"} for number in range(31)]
+    for name, wanted in (("t0", [[0], [1]]), ("t1", [[0], [1, 31]])):
+        assert topics([*single, {name}])[:2] == wanted, "of the last thirty topics"
+
+
+def test_near_duplicates_are_those_that_share_most_sequences_of_words() -> None:
+    chance = random.Random(3)
+    words = [f"word{number}" for number in range(400)]
+    texts = [" ".join(words)]
+    for changed in (1, 4, 8, 60):
+        other = list(words)
+        for at in chance.sample(range(400), changed):
+            other[at] = f"other{at}"
+        texts.append(" ".join(other))
+    runs = [{tuple(t.split()[at : at + 4]) for at in range(397)} for t in texts]
+    for other in range(1, 5):
+        share = len(runs[0] & runs[other]) / len(runs[0] | runs[other])
+        found = list(near_duplicates([texts[0], texts[other]]))
+        assert [each[:2] for each in found] == ([(0, 1)] if share > 0.8 else [])
+        assert all(abs(each[2] - share) < 0.1 for each in found)
+    assert list(near_duplicates(["a b c d e f g"] * 2)) == [], "too short"
+    assert list(near_duplicates(["a b c d e f g h", texts[0]] * 2)) == [(0, 2, 1.0), (1, 3, 1.0)]
+    assert list(near_duplicates(texts[:1] * 30)) == [(at, 29, 1.0) for at in range(29)]
+
+
+def test_what_is_cold_is_proposed_with_the_reason() -> None:
+    """One fixed session: four files are read, one of which later work is about, then 60 answers."""
+    with Repo.memory() as repo:
+        for number, name in enumerate(("alpha", "beta", "gamma", "delta")):
+            repo.append("user", f"Look at {name} now, part {number}.")
+            repo.commit([Message("assistant", [call(number, "Read", file_path=f"src/{name}.py")])])
+            text = "\n".join(f"{name} {n % 90}" for n in range(120 if name == "beta" else 70))
+            repo.commit([Message("tool", [result(number, text)])])
+            repo.append("assistant", "It is fine.")
+        repo.commit([Message("assistant", [call(90, "Bash", command="make all")])])
+        made = "\n".join(f"made {number % 90}" for number in range(110))
+        repo.commit([Message("tool", [result(90, made)])])
+        repo.append("assistant", "In src/beta.py and beta_one it is done.")
+        for number in range(60):
+            repo.append("assistant", f"Step {number} of `work_{number // 9}` is done.")
+        for _ in range(2):
+            repo.append("user", "Go on.")
+        found = repo.compression.suggest()
+        places = {message.address: at for at, message in enumerate(repo.compile().messages)}
+    said = {
+        (each.reason, *(places[address] for address in each.addresses)): each.explanation
+        for each in found.proposals
+    }
+    cold = "its output is hardly used any more (heat {})"
+    assert said == {
+        ("cold", 6): f"beta.py: {cold.format('2%')}",
+        ("cold", 9, 10, 11): "nothing later uses this: gamma.py, file_path, src/gamma.py",
+        ("cold", 17): f"make all: {cold.format('2%')}",
+    }

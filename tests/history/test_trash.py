@@ -15,7 +15,7 @@ from trace_store.history import retention
 from trace_store.history.retention import RetentionRules, read_rules
 from trace_store.history.trash import RestoredMessage
 from trace_store.history.trash_entries import TrashFilter, find_ref, list_messages, list_refs
-from trace_store.history.trash_refs import delete_refs
+from trace_store.history.trash_refs import delete_refs, keep_in_trash
 from trace_store.maintenance.du import own_amounts
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.address import Address
@@ -315,6 +315,17 @@ def test_what_is_kept_whatever_the_rules(repo: Repo) -> None:
     assert len(expiring(repo, count=0, keep=frozenset())) == 5
 
 
+@pytest.mark.parametrize("kept", ["tags", "checkpoints"])
+def test_only_what_is_named_is_kept(repo: Repo, kept: str) -> None:
+    say(repo, "one")
+    tip = repo.resolve("HEAD")
+    names = {f"refs/{kind}/x" for kind in ("checkpoints", "heads", "runs", "tags", "trajectories")}
+    repo.store.transact(lambda _: Transaction((), [keep_in_trash(each, tip) for each in names]))
+    plan = retention.plan_expiry(repo.store, RetentionRules(count=0, keep=frozenset((kept,))))
+    assert {each.original: why for each, why in plan.kept} == {f"refs/{kept}/x": kept}
+    assert {each.original for each, _ in plan.expired} == names - {f"refs/{kept}/x"}
+
+
 def test_sessions_that_came_since(repo: Repo, clock: StepClock) -> None:
     say(repo, "one")
     delete_branch(repo, "idea")
@@ -323,6 +334,29 @@ def test_sessions_that_came_since(repo: Repo, clock: StepClock) -> None:
         repo.branches.create(f"sessions/codex/{number}")
     assert expiring(repo, sessions=3) == {"idea": "age"}
     assert expiring(repo, sessions=4) == {}
+
+
+def test_each_number_of_sessions_reaches_back_to_the_start_of_one(
+    repo: Repo, clock: StepClock
+) -> None:
+    say(repo, "one")
+    for number in range(5):
+        delete_branch(repo, f"idea-{number}")
+        clock.advance(DAY)
+        repo.branches.create(f"sessions/codex/{number}")
+    for sessions in range(1, 6):
+        assert len(expiring(repo, sessions=sessions)) == 6 - sessions
+    assert expiring(repo, sessions=6) == {}
+
+
+def test_a_long_removed_message_is_listed_by_its_first_72_characters(repo: Repo) -> None:
+    whole = " ".join(f"word{number}" for number in range(40))
+    [gone] = say(repo, whole)
+    repo.remove(gone)
+    [shown] = listed(repo)
+    assert shown.endswith("…")
+    assert whole.startswith(shown[:-1].rstrip())
+    assert len(shown) == 72
 
 
 def test_settings(repo: Repo) -> None:

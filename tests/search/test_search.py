@@ -17,7 +17,7 @@ from trace_store.history import commit
 from trace_store.history.draft import Draft
 from trace_store.objects import operations
 from trace_store.search.index import SearchIndex
-from trace_store.search.query import NEWEST, SearchFilter, fts_query, search
+from trace_store.search.query import NEWEST, SearchFilter, any_word, fts_query, search
 from trace_store.writer import Writer
 
 __all__ = ["ok", "repository", "trace"]
@@ -169,11 +169,13 @@ def test_what_a_branch_gave_up_is_not_found(ok: Run) -> None:
     ok("commit", "-q", "--user", "first")
     ok("commit", "-q", "--user", "zebra")
     assert ok("search", "zebra").lines
-    ok("branch", "other")
+    for name in ("another", "other"):  # one before main, one after it
+        ok("branch", name)
     ok("reset", "HEAD~1")
-    (hit,) = (json.loads(line) for line in ok("search", "--json", "zebra").lines)
-    assert hit["ref"] == "refs/heads/other"
-    ok("branch", "-D", "other")
+    for name in ("another", "other"):
+        (hit,) = (json.loads(line) for line in ok("search", "--json", "zebra").lines)
+        assert hit["ref"] == f"refs/heads/{name}"
+        ok("branch", "-D", name)
     assert not ok("search", "zebra").lines
     ok("branch", "other")
     ok("commit", "-q", "--user", "third")
@@ -340,3 +342,85 @@ def test_progress_ends_with_all_that_is_new(
         repo.append("user", "one more zebra")
         search(repo.store, "zebra", progress=tell)
         assert told == [(1, 1)]
+
+
+def test_a_branch_that_only_grew_is_known(repo: Repo) -> None:
+    """Its hits need no look at its history."""
+    with SearchIndex(repo.store) as index:
+        for _ in range(3):
+            repo.append("user", "one more")
+            index.catch_up()
+            assert index.only_grew("refs/heads/main")
+        repo.reset("HEAD~1", hard=True)
+        for _ in range(2):
+            repo.append("user", "another one")
+            index.catch_up()
+            assert not index.only_grew("refs/heads/main")
+        assert not index.only_grew("refs/heads/other")
+
+
+def test_only_a_large_update_compacts_the_index(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More commits than a batch, and more than were there before."""
+    monkeypatch.setattr("trace_store.search.index.BATCH_COMMITS", 2)
+    compacted: list[int] = []
+    monkeypatch.setattr(SearchIndex, "_compact", lambda _: compacted.append(total))
+    total = 3
+    with SearchIndex(repo.store) as index:
+        index.catch_up()
+        for count in (3, 7, 2):
+            for _ in range(count):
+                repo.append("user", "one more")
+            total += count
+            assert index.catch_up() == count
+    assert compacted == [3, 13]
+
+
+def test_words_of_a_question_that_very_many_texts_have_are_left_out(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trace_store.search.query.COMMON", 1)
+    for number in range(13):
+        words = ("rare", "twice", "twice", "common", "common", "common")[number : number + 1]
+        repo.append("user", " ".join(("filler", *words)))
+    with SearchIndex(repo.store) as index:
+        index.catch_up()
+        for asked, wanted in (
+            ("What is rare, twice, common?", '"rare" OR "twice"'),
+            ("common filler", '"common" OR "filler"'),
+            ("filler common twice", '"twice"'),
+            ("rare nowhere", '"rare" OR "nowhere"'),
+            ("filler nowhere", '"filler" OR "nowhere"'),
+            ("What is it?", '"is" OR "it" OR "what"'),
+            ("?", ""),
+        ):
+            assert set(any_word(index, asked).split(" OR ")) == set(wanted.split(" OR ")), asked
+
+
+@pytest.mark.parametrize(
+    ("query", "marked"),
+    [
+        ("monday freeze", "Monday"),
+        ("-cafe freeze", "freeze"),
+        ("... freeze", "freeze"),
+        ("nowhere OR mond*", "Mond"),
+        ('"is on" freeze', "is on"),
+    ],
+)
+def test_the_first_word_that_is_there_is_marked(repo: Repo, query: str, marked: str) -> None:
+    hit = search(repo.store, query)[-1].snippet
+    assert hit.text[hit.start : hit.end] == marked
+
+
+def test_what_a_first_commit_carries_is_found(repo: Repo) -> None:
+    """It has no parent that has the message; the branch where it was made is gone."""
+    address = repo.append("user", "a zebra").addresses[0]
+    stored = repo.contexts.fold(repo.resolve("HEAD")).entry(address).to_carried()
+    draft = Draft(Writer(repo.store, author="ada").on("other"))
+    draft.operations.append(operations.add([stored]))
+    commit.write(draft)
+    repo.branches.switch("other")
+    repo.branches.delete("main")
+    (hit,) = search(repo.store, "zebra")
+    assert (hit.address, hit.ref) == (address, "refs/heads/other")

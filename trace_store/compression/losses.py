@@ -173,7 +173,8 @@ class Told:
             return any(fact.is_told_by(each) for each in self._sentences)
         text = text.casefold()
         if kind == NUMBERS:
-            return re.search(rf"(?<![\w.]){re.escape(text)}(?!\w)", self._text) is not None
+            whole = rf"(?<![\w.])(?<!\d[,:]){re.escape(text)}(?!\w|[.,:]\d)"
+            return re.search(whole, self._text) is not None
         if kind == PATHS:
             name = text.rstrip("/").rsplit("/", 1)[-1]
             return any(
