@@ -630,3 +630,101 @@ def test_the_extractive_summary_is_deterministic(store: Store) -> None:
         return [re.sub(r"[0-9a-f]{8}\.0", "ADDRESS", text) for text in made]
 
     assert texts() == texts()
+
+
+@pytest.fixture(scope="module")
+def planned() -> Store:
+    """Return a store with instructions, four turns, a command, and six turns; the fourth message is pinned."""
+    store = Store.memory()
+    writer = Writer(store, author="A")
+    commit(writer, [Message("system", "Be brief.")])
+    first = talk(store, 4)
+    commit(writer, [Message("assistant", [ToolCall("a", "bash", {"command": "make"})])])
+    commit(writer, [Message("tool", [ToolResult("a", WORDS * 20)])])
+    last = talk(store, 6)
+    annotate(store, first[3], priority="pinned")
+    annotate(store, last[3], priority="important", keep=["The parser"])
+    return store
+
+
+@pytest.mark.parametrize(
+    ("target", "keep_last", "smallest", "recent", "runs"),
+    [
+        (2000, None, 1287, 12, [(1, 3, 267, 60, 218), (5, 10, 783, 60, 614)]),
+        (1500, None, 1198, 11, [(1, 3, 267, 60, 121), (5, 11, 872, 60, 300)]),
+        (1200, None, 1020, 9, [(1, 3, 267, 60, 91), (5, 13, 1050, 60, 208)]),
+        (900, None, 759, 6, [(1, 3, 267, 60, 80), (5, 16, 1317, 66, 186)]),
+        (700, None, 670, 5, [(1, 3, 267, 60, 64), (5, 17, 1406, 66, 91)]),
+        (400, None, 314, 1, [(1, 3, 267, 60, 69), (5, 21, 1762, 66, 142)]),
+        (1500, 6, 1436, 13, [(1, 3, 267, 60, 76), (5, 6, 178, 60, 69), (8, 10, 516, 60, 97)]),
+    ],
+)
+def test_plans_for_one_fixed_context(
+    planned: Store,
+    target: int,
+    keep_last: int | None,
+    smallest: int,
+    recent: int,
+    runs: list[tuple[int, ...]],
+) -> None:
+    """Each run: its first and last message, its tokens, and the smallest and the largest summary."""
+    places = {each.address: at for at, each in enumerate(compiled(planned).messages)}
+    found = verbs(planned).plan(target, keep_last=keep_last)
+    assert (found.target, found.before, found.smallest) == (target, 2217, smallest)
+    assert [
+        (
+            *(places[each.targets[0]], places[each.targets[-1]]),
+            *(each.token_count, each.minimum, each.budget),
+        )
+        for each in found.runs
+    ] == runs
+    assert all(each.targets == each.sources for each in found.runs)
+    assert found.kept == {"instructions": 1, "pinned": 1, "recent": recent}
+    assert found.after == 2217 - sum(run[2] - run[4] for run in runs)
+    assert target - len(runs) < found.after <= target
+
+
+def test_one_summary_has_at_most_8000_tokens(store: Store) -> None:
+    talk(store, 14, WORDS * 100)
+    found = verbs(store).plan(40_000)
+    assert [each.budget for each in found.runs] == [8_000]
+    assert found.after < 40_000
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_call_waits_for_its_result_until_the_next_turn(store: Store, before: int) -> None:
+    talk(store, 3)
+    writer = Writer(store, author="A")
+    for _ in range(before):
+        commit(writer, [Message("assistant", "It is done.")])
+    (asked,) = commit(writer, [Message("user", f"Run it. {WORDS * 4}")]).addresses
+    (waiting,) = commit(writer, [Message("assistant", [ToolCall("c", "bash", "{}")])]).addresses
+    span = range_of(asked, waiting)
+    commit(writer, [Message("assistant", "Still running.")])
+    assert verbs(store).plan(None, span).kept == {"waiting for a result": 1}
+    commit(writer, [Message("user", "Go on."), Message("assistant", "Fine.")])
+    assert verbs(store).plan(None, span).kept == {}
+
+
+def test_a_range_of_one_summary_is_summarised_again(store: Store) -> None:
+    addresses = talk(store)
+    first = verbs(store).compress(range=range_of(*addresses[::11][:2]), text=WORDS * 12)
+    again = verbs(store).compress(range=written(first).hex, text="Shorter.")
+    assert again.plan.runs[0].targets == (written(first),)
+    assert again.plan.runs[0].sources == tuple(addresses[:12])
+    assert (again.plan.target, commit_of(store, again).meta["compression"]["summariser"]) == (
+        None,
+        "manual",
+    )
+
+
+@pytest.mark.parametrize(("saved", "idle"), [(44, 0), (43, 0), (42, 1)])
+def test_a_compression_that_saves_just_a_tenth_is_not_idle(
+    store: Store, saved: int, idle: int
+) -> None:
+    replaced = talk(store, 3, "word " * 60)[1]
+    commit(Writer(store, author="A"), [Message("assistant", "word " * 8)])
+    assert compiled(store).token_count == 430
+    done = verbs(store).compress(range=replaced.hex, text="word " * (65 - saved))
+    recorded = commit_of(store, done).meta["compression"]
+    assert (recorded["before"] - recorded["after"], recorded["idle"]) == (saved, idle)

@@ -11,7 +11,7 @@ import pytest
 from tests.compression.support.agent_session import LONG, call, result
 from tests.support.pictures import png
 from trace_store import Image, Message, Repo, Text, ToolCall, ToolResult
-from trace_store.compression.cuts import shortened, shorter_call
+from trace_store.compression.cuts import first_paragraph, shortened, shorter_call
 from trace_store.context.activity import counts_checks, says_failure
 
 FAILURES = [
@@ -351,3 +351,168 @@ def test_a_named_task_that_failed_is_not_the_count_of_a_check() -> None:
         "Test Files  1 failed (3)",
     ):
         assert counts_checks(line), line
+
+
+QUIET = [
+    f"line {n:03} of the quiet output, which is about {n * 37 % 101} things" for n in range(40)
+]
+FAILED = [*QUIET]
+FAILED[10:12] = "error during build:", "the cause is here"
+FAILED[20] = "app.py:3:1: error: no such name"
+FAILED[30] = "12 passed, 1 failed"
+FAILED[33] = "error: exit code 2"
+DIFF = [
+    *("commit 12", "fix the fold", "diff --git a/x.py b/x.py", "@@ -1,9 +1,9 @@"),
+    *(f"     unchanged_{n} = {n}" for n in range(30)),
+    *("-    old = 1", "+    new = 2"),
+    *(f"     after_{n} = {n}" for n in range(30)),
+]
+HEADINGS = [
+    line
+    for part in range(5)
+    for line in (
+        *(f"## Part {part}", f"### Sub {part}"),
+        *(f"fact {part}.{n} is long enough to be cut" for n in range(8)),
+        *(f"part_{part} {{", f"  inner {part}", "}"),
+    )
+]
+
+
+def odd(count: int) -> list[str]:
+    """Return 60 lines of which all but a few are alike."""
+    lines = [f"GET /health 200 in {n} ms" for n in range(60)]
+    for at in range(count):
+        lines[9 * at + 3] = f"odd {'abcdefg'[at]} line"
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "tokens", "failures", "kept"),
+    [
+        (QUIET, 24, False, "0 [39]"),
+        (QUIET, 50, False, "0 1 [37] 39"),
+        (QUIET, 90, False, "0 1 2 [35] 38 39"),
+        (QUIET, 150, False, "0 1 2 3 4 5 [30] 36 37 38 39"),
+        (FAILED, 24, True, "[38] 20 … 30 …"),
+        (FAILED, 50, True, "0 [34] 10 11 … 20 … 30 … 33 …"),
+        (FAILED, 90, True, "0 1 [32] 10 11 … 20 … 30 … 33 … 39"),
+        (FAILED, 90, False, "0 1 2 [35] 38 39"),
+        (DIFF, 24, False, "0 1 2 [61] 34 35 …"),
+        (DIFF, 50, False, "0 1 2 3 4 5 6 [55] 34 35 … 64 65"),
+        (HEADINGS, 24, False, "0 1 2 [60] 62 63 …"),
+        (HEADINGS, 90, False, "0 1 2 3 4 5 6 [53] 59 60 61 62 63 …"),
+        (odd(6), 24, False, "0 [54] 3 … 12 … 21 … 30 … 39 …"),
+        (odd(6), 40, False, "0 1 [51] 3 … 12 … 21 … 30 … 39 … 48 … 59"),
+        (odd(7), 40, False, "0 1 2 3 [53] 57 58 59"),
+    ],
+)
+def test_which_lines_are_kept(lines: list[str], tokens: int, failures: bool, kept: str) -> None:
+    """By their numbers: what failed, then lines unlike all others, then three fifths head and two fifths tail."""
+    said = []
+    for line in shortened("\n".join(lines), tokens, "abc.0", failures=failures).splitlines():
+        note = re.fullmatch(r"\[(\d+) lines removed: trace expand abc\.0\]", line)
+        gap = "…" if line == "[…]" else str(lines.index(line)) if line in lines else line
+        said.append(f"[{note[1]}]" if note else gap)
+    assert " ".join(said) == kept
+
+
+def test_the_arguments_of_a_call_that_are_cut() -> None:
+    longest, longer = "x" * 400, "y\n" * 300
+    given = {"a": longest, "b": [longer, {"c": longer}], "d": 1}
+    cut = shorter_call(ToolCall("1", "Write", json.dumps(given)), "abc.0")
+    assert isinstance(cut, ToolCall)
+    note = "[200 lines removed: trace expand abc.0]"
+    short = "\n".join(["y"] * 60 + [note] + ["y"] * 40)
+    assert json.loads(cut.arguments) == {"a": longest, "b": [short, {"c": short}], "d": 1}
+    assert (cut.id, cut.name) == ("1", "Write")
+    for arguments in ("[1]", "no JSON", json.dumps({"a": longest})):
+        made = ToolCall("1", "Write", arguments)
+        assert shorter_call(made, "abc.0") is made
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "kept"),
+    [
+        ("First.\nMore.\n\nSecond. {}", "First.\nMore.", ""),
+        ("## Head\n\nSecond.\n\nThird. {}", "## Head\n\nSecond.", ""),
+        ("## Head\nline\n\nSecond. {}", "## Head\nline", ""),
+        ("First.\n\n{}. We will use A instead of B. No.", "First.", "We will use A instead of B."),
+        ("We will use A instead of B.\n\n{}", "We will use A instead of B.", ""),
+        ("x" * 401 + "{}", "x" * 400, ""),
+    ],
+)
+def test_the_first_paragraph_of_an_answer_and_what_it_decides(
+    text: str, first: str, kept: str
+) -> None:
+    whole = text.format("word " * 90)
+    cut = first_paragraph(Text(whole), "abc.0")
+    assert isinstance(cut, Text)
+    removed = len(whole) - len(first) - len(kept)
+    note = f"[{removed:,} characters removed: trace expand abc.0]"
+    assert cut.text == "\n".join(filter(None, (first, note, kept)))
+    short = Text("x" * 400)
+    assert first_paragraph(short, "abc.0") is short
+
+
+def note_of(steps: list[Message], *answers: str) -> list[str]:
+    """Return the lines of the note in the place of some steps and answers."""
+    with Repo.memory() as repo:
+        repo.append("user", "Do it.")
+        repo.commit([*steps, *(Message("assistant", each) for each in answers)])
+        repo.append("assistant", "Done.")
+        for _ in range(3):
+            repo.append("user", "Go on.")
+            repo.append("assistant", "Done.")
+        repo.compression.trim(10, partial=True)
+        [note] = [m for m in repo.compile().messages if m.kind == "summary"]
+        return re.sub(r"[0-9a-f]{8}\.\d+", "ADDRESS", note.text).splitlines()
+
+
+def test_what_a_note_says_of_the_work_that_it_replaces() -> None:
+    steps = []
+    for number in range(12):
+        read = call(number, "Read", file_path=f"/w/f{number}.py")
+        steps.append(Message("assistant", [read, call(50 + number, "Edit", file_path="/w/e.py")]))
+        steps.append(Message("tool", [result(number, "x " * 200), result(50 + number, "ok")]))
+    for number, (command, error) in enumerate(
+        (
+            *(("make a", "ValueError: a"), ("make b", "KeyError: b"), ("make a", "ValueError: c")),
+            *((f"make {'x' * 60}", "OSError: d"), ("make e", "^C"), ("true", "")),
+        ),
+        100,
+    ):
+        steps.append(Message("assistant", [call(number, "Bash", command=command)]))
+        steps.append(Message("tool", [result(number, error or "ok", failed=bool(error))]))
+    read = ", ".join(f"f{number}.py" for number in range(2, 12)) + " and 2 more"
+    ran = f"make a (failed), make b (failed), make {'x' * 55} (failed), make e (failed)"
+    assert note_of(steps) == [
+        f"[34 messages removed: read {read}; changed e.py; ran {ran}. trace expand ADDRESS]",
+        "Failed: KeyError: b",
+        "Failed: OSError: d",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "noted"),
+    [
+        ("One two three four five six.", ["Concluded: One two three four five six."]),
+        ("One two three four five.", []),
+        (
+            "It turns out that the port is in use. Now all the last words are six.",
+            ["Concluded: It turns out that the port is in use."],
+        ),
+        (
+            "We will use one. We will use two. We will use one thing or three for it.",
+            [
+                "Decided: We will use two.",
+                "Decided: We will use one thing or three for it.",
+            ],
+        ),
+        ("Let me look at the next of the files.", []),
+    ],
+)
+def test_what_a_note_says_of_the_answers_that_it_replaces(said: str, noted: list[str]) -> None:
+    assert note_of([], "word " * 400, said) == [
+        "[2 messages removed. trace expand ADDRESS]",
+        *noted,
+    ]
