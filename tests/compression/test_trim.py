@@ -8,13 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.compression.support.agent_session import LONG, agent_session, append_steps, call
+from tests.compression.support.agent_session import (
+    LONG,
+    agent_session,
+    append_steps,
+    call,
+    result,
+)
 from tests.importers.support.transcripts import each_chosen_file
 from tests.support.pictures import png
-from trace_store import Image, Message, Repo, ToolResult
+from trace_store import Image, Message, Reasoning, Repo, Text, ToolResult
 from trace_store.compression.cuts import shortened
+from trace_store.compression.trim import STEPS
 from trace_store.errors import BudgetError, InvalidInputError, UnbornBranchError
 from trace_store.importers.import_file import import_paths
+from trace_store.objects.commit import read_commit
 from trace_store.providers.rendering import FAULTS
 from trace_store.writer import Writer
 
@@ -418,3 +426,101 @@ def test_a_note_counts_what_it_replaces() -> None:
         shown = [m.text for m in repo.compile().messages]
     assert shown[1].startswith("[1 message removed. trace expand ")
     assert shown[4].startswith("[2 messages removed. trace expand ")
+
+
+@pytest.fixture(scope="module")
+def varied() -> Repo:
+    """Return a session in which each step finds something to shorten."""
+    repo = Repo.memory()
+    repo.append("system", "Be careful.")
+    repo.append("user", "Fix it.")
+    read = call(1, "Read", file_path="src/a.py")
+    repo.commit([Message("assistant", [Reasoning("think " * 300), Text("Let me look."), read])])
+    repo.commit([Message("tool", [result(1, LONG)])])
+    repo.commit([Message("assistant", [call(2, "Bash", command="make")])])
+    repo.commit([Message("tool", [result(2, f"ValueError: x\n{LONG}", failed=True)])])
+    write = call(3, "Write", file_path="src/b.py", content=LONG.upper())
+    repo.commit([Message("assistant", [write]), Message("tool", [result(3, "ok")])])
+    repo.commit([Message("assistant", [call(4, "Read", file_path="src/a.py")])])
+    repo.commit([Message("tool", [result(4, LONG)])])
+    repo.append("assistant", "It is fixed.\n\n" + "More. " * 300)
+    repo.append("user", "Go on.")
+    append_steps(repo, 10, 3)
+    repo.append("assistant", "Done.")
+    for _ in range(2):
+        repo.append("user", "And on.")
+        repo.append("assistant", "Fine. " * 90)
+    return repo
+
+
+@pytest.mark.parametrize(
+    ("target", "least", "counts", "changed", "replaced"),
+    [
+        (11_000, 10_600, [2], {3: 1, 9: 1}, 0),
+        (10_300, 10_150, [2, 1, 1], {2: 2, 3: 1, 5: 3, 9: 1}, 0),
+        (8_900, 8_750, [2, 1, 1, 1], {2: 2, 3: 1, 5: 3, 9: 1, 13: 4}, 0),
+        (6_800, 6_650, [2, 1, 1, 4], {2: 2, 3: 1, 5: 3, 9: 1, 13: 4, 15: 4}, 0),
+        (5_400, 5_250, [2, 1, 1, 7], {2: 2, 3: 1, 5: 4, 9: 1, 13: 4, 15: 4}, 0),
+        (2_600, 2_350, [2, 1, 1, 11, 1], {2: 2, 3: 1, 5: 4, 6: 5, 9: 1, 13: 4, 15: 4, 17: 4}, 0),
+        (1_900, 1_780, [2, 1, 1, 11, 1, 1], {13: 4, 15: 4, 17: 4}, 8),
+        (1_200, 1_080, [2, 1, 1, 11, 1, 2, 1], {10: 7, 17: 4}, 12),
+        (500, 640, [2, 1, 1, 13, 1, 2, 1], {10: 7, 17: 4}, 12),
+    ],
+)
+def test_the_steps_that_a_target_needs(
+    varied: Repo,
+    target: int,
+    least: int,
+    counts: list[int],
+    changed: dict[int, int],
+    replaced: int,
+) -> None:
+    """The changes of each step, in their order, the last step that changed each message, and what notes replace."""
+    messages = varied.compile().messages
+    places = {message.address: at for at, message in enumerate(messages)}
+    done = varied.compression.trim(target, partial=True, dry_run=True)
+    names = STEPS[1:]
+    assert [(step.reason, step.count) for step in done.steps] == list(
+        zip(names, counts, strict=False)
+    )
+    assert {places[each]: why for each, why in done.changes} == {
+        at: names[step - 1] for at, step in changed.items()
+    }
+    assert len(done.replaced) == replaced
+    assert done.met is (target > 500)
+    assert least < done.after < (target if done.met else 800)
+    assert (done.before, done.messages) == (varied.compile().token_count,) * 2
+    assert done.before - done.after == sum(step.tokens for step in done.steps)
+    assert set(done.stays) == (
+        set()
+        if done.met
+        else {
+            *("newest messages", "rest of trimmed messages", "notes", "messages of the user"),
+            *(
+                "instructions and to-dos",
+                "tool schemas, and the difference to the provider's count",
+            ),
+        }
+    )
+    assert list(done.stays.values()) == sorted(done.stays.values(), reverse=True)
+
+
+def test_what_a_trim_leaves_alone_is_told_by_reason(repo: Repo) -> None:
+    messages = repo.compile().messages
+    sizes = [total for total, _ in repo.compile().message_tokens()]
+    repo.annotate(messages[3].address, priority="pinned")
+    repo.annotate(messages[7].address, priority="important")
+    repo.append("user", "One more.")
+    span = f"{messages[12].address}..{messages[13].address}"
+    stays = repo.compression.trim(10, span, keep_last=1, dry_run=True).stays
+    assert stays["pinned"] == sum(sizes[2:4]), "the call and its result"
+    assert stays["important"] == sum(sizes[6:8])
+    assert stays["instructions and to-dos"] == sizes[0]
+    assert stays["messages outside the range"] > sum(sizes[14:35:2])
+
+
+def test_a_dedupe_records_no_target(repo: Repo) -> None:
+    done = repo.compression.dedupe()
+    assert done.commit is not None
+    meta = read_commit(done.commit.oid, repo.store.objects.read).meta["trim"]
+    assert meta == {"before": done.before, "after": done.after, "target": 0}
