@@ -83,6 +83,19 @@ def test_a_new_topic_is_saved_before_it_begins(repo: Repo) -> None:
     assert (each.trigger, each.commit) == ("topic", before)
 
 
+def test_only_what_the_user_said_makes_a_topic_known(repo: Repo) -> None:
+    email = "Draft marketing email announcing summer discount campaign across european stores"
+    repo.append(
+        "user", "The parser rejects nested brackets when whitespace precedes tokens quickly"
+    )
+    repo.append("assistant", email)
+    repo.append("user", email)
+    assert [trigger for trigger, _ in made(repo)] == ["topic"]
+    repo.append("assistant", "Done.")
+    repo.append("user", email)
+    assert [trigger for trigger, _ in made(repo)] == ["topic"]
+
+
 def test_an_import_finds_a_new_topic_after_its_first_prompt(repo: Repo, tmp_path: Path) -> None:
     said = (
         "The parser rejects nested brackets when whitespace precedes tokens quickly",
@@ -122,6 +135,18 @@ def test_an_import_counts_no_tokens_but_takes_those_of_usage_reports(
         repo.transcripts.import_(file)
     passed = [16_100, 16_700, 17_000, 17_400, 17_500, 17_600, 17_700]
     assert made(repo) == [("tokens", f"{count:,} tokens") for count in passed]
+
+
+def test_an_import_in_pieces_passes_each_count_once(repo: Repo, tmp_path: Path) -> None:
+    lines = SAMPLE.read_text().splitlines(keepends=True)
+    file = tmp_path / "session.jsonl"
+    repo.store.config.set("automatic_checkpoints", "tokens")
+    repo.store.config.set("automatic_checkpoint_tokens", "700")
+    for end in range(len(lines) - 8, len(lines) + 1):
+        file.write_text("".join(lines[:end]))
+        repo.transcripts.import_(file)
+    reasons = [reason for _, reason in made(repo)]
+    assert reasons == ["16,100 tokens", "16,800 tokens", "17,500 tokens"]
 
 
 def test_those_of_one_moment_stay_in_their_order(tmp_path: Path) -> None:

@@ -313,6 +313,12 @@ def test_what_is_kept_whatever_the_rules(repo: Repo) -> None:
         "sums": "summaries",
     }
     assert len(expiring(repo, count=0, keep=frozenset())) == 5
+    # A ref that names no commit hides none of the others.
+    (blob,) = repo.contexts.fold(repo.resolve("main")).entry(pinned).parts
+    put_ref = RefEdit("refs/annotations/x", ObjectId(blob["blob"]), None)
+    repo.store.transact(lambda _: Transaction((), [put_ref]))
+    again = retention.plan_expiry(repo.store, RetentionRules(count=0))
+    assert again.expired == plan.expired
 
 
 @pytest.mark.parametrize("kept", ["tags", "checkpoints"])
@@ -576,3 +582,26 @@ def test_a_removed_message_with_another_label_stays_on_the_list(repo: Repo) -> N
     repo.restore(gone)
     repo.remove(gone)
     assert listed(repo) == ["gone"], "removed once more"
+
+
+def test_removed_messages_that_a_merge_brings_are_in_the_trash_until_it_is_emptied(
+    repo: Repo, clock: StepClock
+) -> None:
+    say(repo, "one")
+    repo.branches.switch("side", create=True)
+    gone, emptied = say(repo, "gone", "emptied")
+    repo.remove(emptied)
+    repo.trash.empty()
+    repo.remove(gone)
+    repo.branches.switch("main")
+    clock.advance(HOUR)
+    say(repo, "two")
+    repo.merge("side")
+    assert listed(repo) == ["gone"]
+    assert listed(repo, "side") == ["gone"]
+    assert texts(repo) == ["one", "two"]
+    repo.trash.empty()
+    assert listed(repo) == []
+    repo.restore(emptied)
+    repo.remove(emptied)
+    assert listed(repo) == ["emptied"]

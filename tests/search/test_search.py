@@ -351,6 +351,13 @@ def test_a_branch_that_only_grew_is_known(repo: Repo) -> None:
             repo.append("user", "one more")
             index.catch_up()
             assert index.only_grew("refs/heads/main")
+        repo.branches.create("side")
+        Repo(repo.store.on("side"), author="ada").append("user", "beside")
+        repo.append("user", "meanwhile")
+        index.catch_up()
+        repo.merge("side")
+        index.catch_up()
+        assert index.only_grew("refs/heads/main")
         repo.reset("HEAD~1", hard=True)
         for _ in range(2):
             repo.append("user", "another one")

@@ -23,7 +23,7 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.errors import InvalidInputError, ObjectNotFoundError, PurgedError
 from trace_store.maintenance.fsck import fsck
-from trace_store.maintenance.purge import PurgeReport, plan_purge, purge
+from trace_store.maintenance.purge import Eraser, PurgeReport, plan_purge, purge
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.verify_purged import Needles, search
 from trace_store.objects.address import Address
@@ -454,3 +454,62 @@ def test_what_was_removed_is_counted(tmp_path: Path) -> None:
         assert (nothing.tombstones, nothing.packs) == (0, 0)
         assert files > nothing.files >= 0
         assert purged(repo.store, "is in no file of this repository").files == 0
+
+
+def test_what_another_process_writes_again_meanwhile_goes_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds: list[int] = []
+    clean = Eraser.clean
+
+    def clean_and_write(self: Eraser) -> None:
+        clean(self)
+        rounds.append(len(rounds))
+        if len(rounds) < returns:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+    monkeypatch.setattr(Eraser, "clean", clean_and_write)
+    for returns in (1, 3):
+        folder = tmp_path / str(returns)
+        with Repo.init(str(folder)) as repo:
+            as_loose(repo)
+            repo.seal()
+            path = Path(repo.store.layout.loose_file(blob(SAID).hex()))
+            data = path.read_bytes()
+            rounds.clear()
+            purged(repo.store, SECRET)
+            assert rounds == list(range(returns))
+            assert repo.store.objects.reappeared() == []
+        stands_nowhere(folder / ".trace")
+
+
+def test_a_text_that_is_only_in_the_message_of_a_commit_is_found(tmp_path: Path) -> None:
+    with Repo.init(str(tmp_path)) as repo:
+        said(repo)
+        assert plan_purge(repo.store, (), [SECRET]).is_found
+        assert not plan_purge(repo.store, (), ["Zk5-amber-JUNIPER-11111"]).is_found
+    with Repo.init(str(tmp_path / "other")) as repo:
+        repo.append("user", OTHERS[0])
+        made = repo.append("user", OTHERS[1], message=f"note {SECRET}").oid
+        plan = plan_purge(repo.store, (), [SECRET])
+        assert (plan.objects, plan.structure, plan.is_found) == ((), (made,), True)
+
+
+def test_content_that_other_messages_will_have_is_not_purged_by_its_id() -> None:
+    with Repo.memory() as repo:
+        for text in ("yes", "no", "yes", "x" * 15, "y" * 16):
+            repo.append("user", text)
+        ids = {text: blob(text) for text in ("yes", "no", "x" * 15, "y" * 16)}
+        for chosen, refusal in (
+            (["yes"], f"blob {ids['yes'].short()} has only 3 bytes: 2 messages have it"),
+            (["no"], f"blob {ids['no'].short()} has only 2 bytes: 1 message has it"),
+            (["yes", "no"], f"blob {ids['yes'].short()} has only 3 bytes: 3 messages have it"),
+            (["x" * 15], "has only 15 bytes"),
+        ):
+            plan = plan_purge(repo.store, [ids[text] for text in chosen])
+            with pytest.raises(InvalidInputError, match=refusal):
+                purge(repo.store, plan, why="x")
+        plan = plan_purge(repo.store, [ids["y" * 16]])
+        assert purge(repo.store, plan, why="x", dry_run=True).tombstones == 0
+        plan.check_common()

@@ -107,12 +107,6 @@ class Eraser:
     def clean(self) -> None:
         """Process all files once."""
         store = self._store
-        # The search indexes and the proposals hold words of messages; the next search rebuilds the indexes.
-        indexes = [
-            path for of in ("", "trajectories", "states") for path in store.layout.search_files(of)
-        ]
-        for path in (*indexes, store.layout.proposed_file):
-            self.files += store.disk.remove(path)
         self._remove_journals()
         purged = frozenset(map(ObjectId, self._database.purged))
         done = rewrite_packs(store, packs_holding(store, purged), purged)
@@ -126,6 +120,7 @@ class Eraser:
         for taking in self._database.quarantine.batches():
             self._clean_taking(taking, purged)
         layout = store.layout
+        # In the cache, the search indexes and the proposals hold words of messages.
         for folder in (
             layout.index_dir,
             layout.cache_dir,
