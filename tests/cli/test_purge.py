@@ -137,13 +137,14 @@ def test_from_16_bytes_on_content_is_purged_by_its_id_without_force(
         assert repository("purge", oid, "--yes").code == code
 
 
-def test_the_text_goes_from_the_reflogs(ok: Run, tmp_path: Path) -> None:
-    ok("commit", "-q", "--user", SAID, "-m", f"about {SECRET}")
+@pytest.mark.parametrize("secret", [SECRET, SECRET.lower()])
+def test_the_text_goes_from_the_reflogs(ok: Run, tmp_path: Path, secret: str) -> None:
+    ok("commit", "-q", "--user", SAID, "-m", f"about {secret}")
     logs = [tmp_path / ".trace/logs/HEAD.log", tmp_path / ".trace/logs/refs/heads/main.log"]
-    assert SECRET in "".join(each.read_text() for each in logs if each.exists())
-    ok("purge", "--match", SECRET, "--yes")
+    assert secret in "".join(each.read_text() for each in logs if each.exists())
+    ok("purge", "--match", secret, "--yes")
     left = "".join(each.read_text() for each in logs if each.exists())
-    assert SECRET not in left
+    assert secret not in left
     assert "about [purged]" in left
 
 

@@ -483,10 +483,10 @@ def test_what_a_note_says_of_the_work_that_it_replaces() -> None:
     ):
         steps.append(Message("assistant", [call(number, "Bash", command=command)]))
         steps.append(Message("tool", [result(number, error or "ok", failed=bool(error))]))
-    read = ", ".join(f"f{number}.py" for number in range(2, 12)) + " and 2 more"
+    names = ", ".join(f"f{number}.py" for number in range(2, 12)) + " and 2 more"
     ran = f"make a (failed), make b (failed), make {'x' * 55} (failed), make e (failed)"
     assert note_of(steps) == [
-        f"[34 messages removed: read {read}; changed e.py; ran {ran}. trace expand ADDRESS]",
+        f"[34 messages removed: read {names}; changed e.py; ran {ran}. trace expand ADDRESS]",
         "Failed: KeyError: b",
         "Failed: OSError: d",
     ]

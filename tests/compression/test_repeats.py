@@ -126,9 +126,11 @@ def a_failed_edit(chance: random.Random, lines: list[str]) -> tuple[Step, ...]:
     return ("Read", {"file_path": "/w/parser.py"}, numbered(lines)), (tool, arguments, said)
 
 
-def a_small_edit(chance: random.Random, lines: list[str]) -> tuple[Step, ...]:
+def an_edit(chance: random.Random, lines: list[str]) -> tuple[Step, ...]:
+    """Return a read, and an edit whose result shows a few or most of the lines."""
     edit = {"file_path": "/w/parser.py", "old_string": lines[3], "new_string": "x = 1"}
-    said = "The file /w/parser.py has been updated.\n" + numbered([*lines[1:3], "x = 1", lines[4]])
+    below = lines[4 : chance.choice((5, len(lines) - 1))]
+    said = "The file /w/parser.py has been updated.\n" + numbered([*lines[1:3], "x = 1", *below])
     return ("Read", {"file_path": "/w/parser.py"}, numbered(lines)), ("Edit", edit, said)
 
 
@@ -139,7 +141,7 @@ def perhaps_another_file(chance: random.Random, lines: list[str]) -> tuple[Step,
 
 @pytest.mark.parametrize(
     "kind",
-    [a_stub, another_part, another_folder, a_failed_edit, a_small_edit, perhaps_another_file],
+    [a_stub, another_part, another_folder, a_failed_edit, an_edit, perhaps_another_file],
 )
 def test_what_stands_nowhere_else_stays(
     kind: Callable[[random.Random, list[str]], tuple[Step, ...]],

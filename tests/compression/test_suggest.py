@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -250,6 +251,32 @@ def test_how_a_command_ended_is_read_from_its_output(
     assert (outcome.failed, outcome.exit_code) == (failed, code)
 
 
+@pytest.mark.parametrize(("words", "is_proposed"), [(100, True), (99, False)])
+def test_an_output_that_a_later_one_almost_repeats(words: int, is_proposed: bool) -> None:
+    """If it has 400 characters or more, and the later one is in another message."""
+    lines = [" ".join(f"{chr(97 + n // 10)}{n % 10}x" for n in range(words))[:-1]]
+    assert len("\n".join(lines)) == 4 * words - 2
+    with Repo.memory() as repo:
+        repo.append("user", "Look.")
+        for number, last in enumerate(("one", "two")):
+            repo.commit([Message("assistant", [call(number, "Bash", command=f"show {last}")])])
+            repo.commit([Message("tool", [result(number, "\n".join((*lines, last[:2])))])])
+        address = repo.compile().messages[4].address.short(8)
+        found = [each.explanation for each in proposed(repo).get("similar", [])]
+    wanted = f"show one is 99% the same as {address}; 1 of its 2 lines are not there"
+    assert [re.sub(r"9\d%", "99%", each) for each in found] == [wanted] * is_proposed
+
+
+def test_a_file_that_cannot_be_looked_up_is_not_stale() -> None:
+    """A repository in memory has no folder that a relative path starts from."""
+    with Repo.memory() as repo:
+        repo.append("user", "Read it.")
+        repo.commit([Message("assistant", [call(1, "Read", file_path="no_such_file.md")])])
+        repo.commit([Message("tool", [result(1, LONG)])])
+        repo.append("user", "Go on.")
+        assert "stale" not in proposed(repo)
+
+
 def test_heat_is_what_its_formula_says() -> None:
     """Both counted by hand, for messages that name some of 30 things each."""
     chance = random.Random(7)
@@ -323,10 +350,11 @@ def test_near_duplicates_are_those_that_share_most_sequences_of_words() -> None:
         for at in chance.sample(range(400), changed):
             other[at] = f"other{at}"
         texts.append(" ".join(other))
-    runs = [{tuple(t.split()[at : at + 4]) for at in range(397)} for t in texts]
-    for other in range(1, 5):
-        share = len(runs[0] & runs[other]) / len(runs[0] | runs[other])
-        found = list(near_duplicates([texts[0], texts[other]]))
+    split = [text.split() for text in texts]
+    runs = [{tuple(own[at : at + 4]) for at in range(397)} for own in split]
+    for text, own in zip(texts[1:], runs[1:], strict=True):
+        share = len(runs[0] & own) / len(runs[0] | own)
+        found = list(near_duplicates([texts[0], text]))
         assert [each[:2] for each in found] == ([(0, 1)] if share > 0.8 else [])
         assert all(abs(each[2] - share) < 0.1 for each in found)
     assert list(near_duplicates(["a b c d e f g"] * 2)) == [], "too short"

@@ -131,9 +131,9 @@ def test_only_the_last_summary_lists_what_is_to_be_done() -> None:
 def test_how_a_command_ended_is_told() -> None:
     runs = [("make", "Exit code 2", True), ("ls", "no", True), ("true", "Exit code 0", False)]
     messages = []
-    for number, (command, said, failed) in enumerate(runs):
+    for number, (command, output, failed) in enumerate(runs):
         messages.append(Message("assistant", [call(number, "Bash", command=command)]))
-        messages.append(Message("tool", [result(number, said, failed=failed)]))
+        messages.append(Message("tool", [result(number, output, failed=failed)]))
     messages.append(Message("assistant", [call(9, "Bash", command="sleep 9")]))
     said = facts(activity_of(messages), 1_000, len, todos=True).splitlines()
     assert "Commands: make (exit 2); ls (failed); true; sleep 9" in said

@@ -19,7 +19,7 @@ from tests.importers.support.transcripts import each_chosen_file
 from tests.support.pictures import png
 from trace_store import Image, Message, Reasoning, Repo, Text, ToolResult
 from trace_store.compression.cuts import shortened
-from trace_store.compression.trim import STEPS
+from trace_store.compression.trim import OUTPUT, STEPS, plan
 from trace_store.errors import BudgetError, InvalidInputError, UnbornBranchError
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.commit import read_commit
@@ -524,3 +524,34 @@ def test_a_dedupe_records_no_target(repo: Repo) -> None:
     assert done.commit is not None
     meta = read_commit(done.commit.oid, repo.store.objects.read).meta["trim"]
     assert meta == {"before": done.before, "after": done.after, "target": 0}
+
+
+def test_what_a_note_would_not_make_smaller_stays() -> None:
+    with Repo.memory() as repo:
+        for number in range(9):
+            repo.append("user", f"Question {number}?")
+            for text in ("Yes.", "No."):
+                repo.append("assistant", text)
+        before = repo.compile()
+        done = repo.compression.trim(1, keep_last=1, partial=True)
+        assert (done.steps, done.commit, done.after) == ((), None, before.token_count)
+
+
+def test_of_a_failed_output_more_stays_than_of_another_one() -> None:
+    lines = [f"line {number:02} of it is longer than some others are" for number in range(90)]
+    with Repo.memory() as repo:
+        repo.append("user", "Run both.")
+        for number in range(2):
+            repo.commit([Message("assistant", [call(number, "Bash", command=f"run {number}")])])
+            text = "\n".join([*lines, f"end {number}"])
+            repo.commit([Message("tool", [result(number, text, failed=bool(number))])])
+        repo.append("user", "Go on.")
+        repo.commit([Message("assistant", "Fine. " * 9) for _ in range(2)])
+        _, working = plan(repo.contexts, to=1, keep_last=1, steps=(OUTPUT,))
+    kept = [
+        sum(line in lines for line in part.text.splitlines())
+        for at in (2, 4)
+        for part in working.current_parts(at)
+        if isinstance(part, ToolResult)
+    ]
+    assert kept == [1, 3]

@@ -372,8 +372,8 @@ def test_only_a_large_update_compacts_the_index(
     """More commits than a batch, and more than were there before."""
     monkeypatch.setattr("trace_store.search.index.BATCH_COMMITS", 2)
     compacted: list[int] = []
-    monkeypatch.setattr(SearchIndex, "_compact", lambda _: compacted.append(total))
     total = 3
+    monkeypatch.setattr(SearchIndex, "_compact", lambda _: compacted.append(total))
     with SearchIndex(repo.store) as index:
         index.catch_up()
         for count in (3, 7, 2):

@@ -174,12 +174,8 @@ def _held(output: Output) -> _Held:
 def _whole_file(output: Output) -> str:
     """Return the file that a text is a whole version of, or ""."""
     action = output.action
-    if (
-        action.kind not in (READ, WRITE)
-        or action.span
-        or len(action.paths) != 1
-        or output.outcome.failed
-    ):
+    is_whole = action.kind == READ or (action.kind == WRITE and output.text == action.content)
+    if not is_whole or action.span or not action.paths or output.outcome.failed:
         return ""
     return f"{action.folder}\n{action.paths[0]}"
 
