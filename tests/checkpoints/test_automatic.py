@@ -284,3 +284,21 @@ def test_off_costs_nothing(tmp_path: Path, said: str | None) -> None:
         return disk.counts()
 
     assert cost(tmp_path / "a", True) == cost(tmp_path / "b", False)
+
+
+def test_a_merge_that_is_done_again_is_saved_again_once_its_checkpoint_is_too_old() -> None:
+    clock = FixedClock()
+    with Repo.memory(author="Ada", clock=clock) as repo:
+        repo.store.config.set("automatic_checkpoints", "merge,files")
+        use(repo, "Edit", "ok", file_path="/a.py")
+        repo.branches.create("side")
+        repo.append("user", "ours")
+        before = repo.resolve("HEAD")
+        Repo(repo.store.on("side"), author="Ada").append("user", "theirs")
+        both = [("files", "wrote a.py"), ("merge", "before a merge")]
+        for days, wanted in ((0, both), (1, both), (40, both[1:]), (1, both[1:])):
+            clock._next += days * 86_400_000
+            repo.merge("side")
+            assert made(repo) == wanted
+            assert repo.checkpoints.list("auto/*")[-1].commit == before
+            repo.reset("HEAD~1", hard=True)

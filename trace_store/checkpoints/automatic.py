@@ -345,7 +345,8 @@ def _write(writer: Writer, found: Found) -> list[str]:
     now = store.clock.now()
     there = dict(store.refs.iterate(AUTOMATIC))
     rows = [match.group(1, 2, 3, 0) for name in there if (match := re.fullmatch(_NAME, name))]
-    known = {(trigger, commit) for _, trigger, commit, _ in rows}
+    expired = _beyond_limits(store, rows, now)
+    known = {(trigger, commit) for _, trigger, commit, name in rows if name not in expired}
     # Each has a millisecond of its own, so those of an earlier call may be some milliseconds ahead of the clock.
     newest = max((stamp for stamp, *_ in rows), default="")
     if newest > _stamp(now + _AHEAD):
