@@ -7,6 +7,7 @@ import pytest
 from tests.compression.test_compress import (
     WORDS,
     Script,
+    annotate,
     compiled,
     range_of,
     seen,
@@ -76,6 +77,64 @@ def test_removed_ghosted_and_edited_messages(store: Store) -> None:
     tip = store.refs.head().oid
     again = verbs(store).expand(addresses[2].hex)
     assert (again.what, again.result.changed, again.result.oid) == ("full", False, tip)
+
+
+def test_what_an_expansion_tells(store: Store) -> None:
+    """What the message was, what is shown now, the summary beside it, and how many wordings it has."""
+    addresses = talk(store, 3)
+    draft = Draft(Writer(store, author="A"))
+    draft.edit(addresses[4], "Short.")
+    draft.remove([addresses[4]])
+    draft.edit(addresses[5], "Second.")
+    write(draft)
+    draft = Draft(Writer(store, author="A"))
+    draft.edit(addresses[5], "Third.")
+    write(draft)
+    done = verbs(store).compress(range=range_of(addresses[0], addresses[2]), text="Summary.")
+    told = [
+        (each.what, each.messages, each.summary, each.wordings)
+        for each in (verbs(store).expand(addresses[at].hex) for at in (1, 4, 5, 3))
+    ]
+    assert told == [
+        ("compressed", (addresses[1],), written(done), 1),
+        ("removed", (addresses[4],), None, 2),
+        ("edited", (addresses[5],), None, 3),
+        ("full", (addresses[3],), None, 1),
+    ]
+    whole = verbs(store).expand(written(done).hex)
+    assert (whole.what, whole.messages, whole.summary, whole.wordings) == (
+        *("compressed", (addresses[0], addresses[2])),
+        *(None, 1),
+    )
+    assert [each.address for each in compiled(store).messages] == addresses
+    assert [each.text for each in compiled(store).messages] == [
+        f"{role} {turn}. {WORDS * 4}" for turn in range(3) for role in ("user", "assistant")
+    ]
+
+
+def test_a_skipped_message_is_not_expanded(store: Store) -> None:
+    address = talk(store, 1)[0]
+    annotate(store, address, priority="skip")
+    with pytest.raises(errors.InvalidInputError, match="is skipped"):
+        verbs(store).expand(address.hex)
+
+
+def test_for_one_compile_a_removed_message_beside_it_stays_a_placeholder(store: Store) -> None:
+    addresses = talk(store, 2)
+    draft = Draft(Writer(store, author="A"))
+    draft.remove([addresses[0]], ghost=True)
+    draft.edit(addresses[1], "Short.")
+    draft.edit(addresses[2], "Also short.")
+    write(draft)
+    now = compiled(store)
+    messages = verbs(store).in_full(addresses[1])(now)
+    assert [each.text for each in messages] == [
+        now.messages[0].text,
+        f"assistant 0. {WORDS * 4}",
+        "Also short.",
+        now.messages[3].text,
+    ]
+    assert now.messages[0].text != f"user 0. {WORDS * 4}"
 
 
 def test_for_one_compile_nothing_is_written(store: Store) -> None:
