@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,13 @@ import pytest
 from tests.cli.conftest import ok, repository, trace
 from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
-from trace_store import FixedClock, Message, Repo
+from trace_store import FixedClock, Message, Repo, ToolCall
 from trace_store.errors import InvalidInputError
 from trace_store.history import commit
 from trace_store.history.draft import Draft
 from trace_store.objects import operations
 from trace_store.search.index import SearchIndex
-from trace_store.search.query import NEWEST, SearchFilter, any_word, fts_query, search
+from trace_store.search.query import NEWEST, SearchFilter, any_word, fts_query, matches, search
 from trace_store.writer import Writer
 
 __all__ = ["ok", "repository", "trace"]
@@ -431,3 +432,48 @@ def test_what_a_first_commit_carries_is_found(repo: Repo) -> None:
     repo.branches.delete("main")
     (hit,) = search(repo.store, "zebra")
     assert (hit.address, hit.ref) == (address, "refs/heads/other")
+
+
+def test_a_filter_that_nothing_can_match_is_told_with_the_values_that_there_are(repo: Repo) -> None:
+    repo.append("assistant", [ToolCall("c", "Read", "{}"), ToolCall("d", "Bash", "{}")])
+    repo.append("user", "a decision", kind="decision")
+    repo.annotate(repo.compile().messages[0].address, labels=["keep", "later"])
+    told: list[tuple[str, str, list[str]]] = []
+
+    def tell(name: str, word: str, known: Sequence[str]) -> None:
+        told.append((name, word, list(known)))
+
+    for wanted, words in (
+        (SearchFilter(tool="Raed"), [("tool", "Raed", ["Bash", "Read"])]),
+        (SearchFilter(label="kept"), [("label", "kept", ["keep", "later"])]),
+        (SearchFilter(tool="Read", label="none"), [("label", "none", ["keep", "later"])]),
+        (SearchFilter(tool="Read", label="keep"), []),
+        (SearchFilter(tool="Read"), []),
+    ):
+        search(repo.store, "nowhere", wanted, unmatched=tell)
+        assert told == words
+        told.clear()
+    search(repo.store, "nowhere", SearchFilter(kind="dialog"), unmatched=tell)
+    [(name, word, known)] = told
+    assert (name, word) == ("kind", "dialog")
+    assert {"decision"} <= set(known)
+    told.clear()
+    search(repo.store, "freeze", SearchFilter(role="user"), unmatched=tell)
+    assert told == []
+
+
+def test_other_words_may_stand_in_another_message_of_the_branch(repo: Repo) -> None:
+    repo.branches.switch("side", create=True)
+    repo.append("user", "a striped zebra")
+    repo.append("user", "freeze it")
+    with SearchIndex(repo.store) as index:
+        index.catch_up()
+
+        def found(match: str, *beside: str) -> list[str]:
+            return [hit.snippet.text for hit in matches(index, repo.store, match, beside=beside)]
+
+        assert found("zebra") == ["a striped zebra"]
+        assert found("zebra", "it") == ["a striped zebra"]
+        assert found("zebra", "monday") == []
+        assert found("monday", "call", "naive") == ["The freeze is on Monday"]
+        assert found("monday", "call", "zebra") == []
