@@ -267,6 +267,45 @@ def test_an_output_that_a_later_one_almost_repeats(words: int, is_proposed: bool
     assert [re.sub(r"9\d%", "99%", each) for each in found] == [wanted] * is_proposed
 
 
+def test_what_is_said_of_a_command_or_a_prompt_is_its_first_60_characters() -> None:
+    prompt = f"Everything goes through src/gateway.py, please. {'Really. ' * 9}"
+    texts = ["\n".join(f"{name} {n * 7 % 90}" for n in range(90)) for name in ("first", "second")]
+    failure = "\n".join(["ValueError: no port", *(f"third {n * 7 % 90}" for n in range(300))])
+    with Repo.memory() as repo:
+        repo.append("user", prompt)
+        commands = [f"run {number} {'x' * 70}" for number in range(5)]
+        outputs = [texts[0], texts[0], f"{texts[1]}\none", f"{texts[1]}\ntwo", failure]
+        for number, (command, output) in enumerate(zip(commands, outputs, strict=True)):
+            repo.commit([Message("assistant", [call(number, "Bash", command=command)])])
+            repo.commit([Message("tool", [result(number, output, failed=number == 4)])])
+        for number in range(60):
+            path = "src/gateway.py" if number < 9 else "nothing"
+            repo.append("assistant", f"Step {number}: `step_{number}` in {path} is called.")
+        for _ in range(2):
+            repo.append("user", "Go on.")
+        found = proposed(repo)
+    for reason, at in (("duplicate", 0), ("similar", 2), ("failed", 4)):
+        [each] = found[reason]
+        assert each.explanation.startswith(commands[at][:60])
+        assert each.explanation[60:].startswith((" is 9", ": "))
+    assert found["pin"][0].explanation == f"9 later messages use it: {prompt[:60]}"
+    changed = [(each.addresses, each.call_id) for group in found.values() for each in group]
+    assert len(changed) == len(set(changed)), "each output for one reason"
+
+
+@pytest.mark.parametrize(("turns", "is_proposed"), [(0, False), (1, False), (2, True), (3, True)])
+def test_what_failed_in_the_last_two_turns_is_not_to_go(turns: int, is_proposed: bool) -> None:
+    with Repo.memory() as repo:
+        repo.append("user", "Begin.")
+        repo.append("user", "Run the tests.")
+        repo.commit([Message("assistant", [call(1, "Bash", command="pytest -q")])])
+        repo.commit([Message("tool", [result(1, f"ValueError: x\n{LONG}", failed=True)])])
+        for _ in range(turns):
+            repo.append("user", "Go on.")
+            repo.append("assistant", "Done.")
+        assert ("failed" in proposed(repo)) is is_proposed
+
+
 def test_a_file_that_cannot_be_looked_up_is_not_stale() -> None:
     """A repository in memory has no folder that a relative path starts from."""
     with Repo.memory() as repo:

@@ -477,3 +477,44 @@ def test_other_words_may_stand_in_another_message_of_the_branch(repo: Repo) -> N
         assert found("zebra", "monday") == []
         assert found("monday", "call", "naive") == ["The freeze is on Monday"]
         assert found("monday", "call", "zebra") == []
+
+
+def test_sessions_and_agents_by_the_names_of_their_branches(repo: Repo) -> None:
+    for name in ("sessions/codex/ab12", "sessions/claude_code/cd34/helper", "sessions/plain"):
+        Repo(repo.store.on(name), author="ada").append("user", f"a zebra of {name}")
+
+    def found(**where: str) -> list[str]:
+        return [text.removeprefix("a zebra of ") for text in said_where(repo, **where)]
+
+    every = ["sessions/plain", "sessions/claude_code/cd34/helper", "sessions/codex/ab12"]
+    assert found() == found(session="sessions") == every
+    assert found(agent="codex") == found(session="ab") == every[2:]
+    assert found(session="sessions/codex") == found(session="ab12") == every[2:]
+    assert (
+        found(session="cd34") == found(agent="claude_code") == found(session="help") == every[1:2]
+    )
+    for wrong in ("plain", "claude-code", "claude%", "clau", "sessions"):
+        with pytest.raises(InvalidInputError, match="; there are claude_code, codex"):
+            found(agent=wrong)
+    for wrong in ("b12", "codex_ab12", "sessions/%", "x" * 90):
+        with pytest.raises(InvalidInputError, match=f"begins with '{wrong[:80]}'"):
+            found(session=wrong)
+
+
+def said_where(repo: Repo, **where: str) -> list[str]:
+    return said(repo, "zebra", wanted=SearchFilter(**where))  # type: ignore[arg-type]
+
+
+def test_without_sessions_no_agent_is_named(repo: Repo) -> None:
+    with pytest.raises(InvalidInputError, match=r"no session of agent 'codex'$"):
+        said_where(repo, agent="codex")
+
+
+def test_tools_and_kinds_are_compared_as_whole_words(repo: Repo) -> None:
+    calls = [ToolCall("a", "Read", '{"x": "zebra"}'), ToolCall("b", "Bash_Output", "{}")]
+    repo.append("assistant", calls)
+    repo.append("user", "a zebra here", kind="decision")
+    for tool, count in (("Read", 1), ("Bash_Output", 1), ("BashXOutput", 0), ("Rea", 0), ("%", 0)):
+        assert len(said_where(repo, tool=tool)) == count, tool
+    for kind, count in (("decision", 1), ("decisio", 0), ("d%", 0)):
+        assert len(said_where(repo, kind=kind)) == count, kind

@@ -82,6 +82,26 @@ def test_part_of_a_latin_word_is_not_found() -> None:
     assert hits(repo, "重跑 -后") == []
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ('"v2通过"', ["v2通过"]),
+        ('"v2 通过"', ["v2通过"]),
+        ('"重跑v2"', ["重跑v2"]),
+        ('"one two"', ["one, two"]),
+        ('"onetwo"', []),
+        ('"通过 one"', ["通过：one"]),
+        ('"重 跑"', ["重跑"]),
+        ("tw*", ["tw"]),
+        ("通*", ["通"]),
+    ],
+)
+def test_a_phrase_across_scripts_is_marked_as_it_stands(query: str, found: list[str]) -> None:
+    repo = Repo.memory()
+    repo.append("user", "重跑v2通过：one, two")
+    assert hits(repo, query) == found
+
+
 def test_the_advice_for_what_was_not_found(ok: Run, trace: Trace) -> None:
     ok("commit", "-q", "--user", "重跑gen-itgc后")
     assert "`verif*` matches prefixes" in trace("search", "verif").err
