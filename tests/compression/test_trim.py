@@ -555,3 +555,39 @@ def test_of_a_failed_output_more_stays_than_of_another_one() -> None:
         if isinstance(part, ToolResult)
     ]
     assert kept == [1, 3]
+
+
+def test_a_reference_says_that_its_text_was_cut_and_that_is_counted() -> None:
+    with Repo.memory() as repo:
+        repo.append("user", "Rewrite both.")
+        for number, name in enumerate(("a.py", "b.py")):
+            text = LONG.replace("setting", name)
+            steps = [
+                (call(number, "Read", file_path=name), text),
+                (call(10 + number, "Bash", command=f"cat {name} | sort"), f"{text}\nend"),
+                (call(20 + number, "Write", file_path=name, content=f"{text}\nnew"), "ok"),
+            ]
+            for made, output in steps:
+                repo.commit([Message("assistant", [made])])
+                repo.commit([Message("tool", [ToolResult(made.id, output)])])
+        repo.append("assistant", "Done.")
+        for _ in range(3):
+            repo.append("user", "Go on.")
+            repo.append("assistant", "Fine.")
+        writes = [repo.compile().messages[at].address.short(8) for at in (5, 11)]
+        before = repo.compile().token_count
+        for target, is_cut in (
+            *((5_500, (False, False)), (3_000, (True, False))),
+            (1_500, (True, True)),
+        ):
+            done = repo.compression.trim(target, keep_last=3)
+            assert done.met
+            assert done.after == repo.compile().token_count
+            assert done.before - done.after == sum(step.tokens for step in done.steps)
+            found = outputs(repo)
+            for number, write in enumerate(writes):
+                cut = f", which is cut: trace expand {write}" if is_cut[number] else ""
+                name = "ab"[number]
+                assert found[f"call_{number}"] == f"[{name}.py was written again in {write}{cut}]"
+            repo.undo()
+        assert repo.compile().token_count == before
