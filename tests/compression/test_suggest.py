@@ -420,8 +420,7 @@ def test_what_is_cold_is_proposed_with_the_reason() -> None:
             repo.append("user", "Go on.")
         found = repo.compression.suggest()
         places = {message.address: at for at, message in enumerate(repo.compile().messages)}
-        texts = [message.text for message in repo.compile().messages]
-        turns = {each.text for each in repo.compile().messages if each.role == "user"}
+        starts = [at for at, each in enumerate(repo.compile().messages) if each.role == "user"]
     said = {
         (each.reason, *(places[address] for address in each.addresses)): each.explanation
         for each in found.proposals
@@ -432,14 +431,20 @@ def test_what_is_cold_is_proposed_with_the_reason() -> None:
         ("cold", 9, 10, 11): "nothing later uses this: gamma.py, file_path, src/gamma.py",
         ("cold", 17): f"make all: {cold.format('2%')}",
     }
-    for each in (*found.proposals, *found.topics):
-        first, *rest = each.addresses if isinstance(each, Suggestion) else each.turns
-        if isinstance(each, Suggestion):
-            own = [places[address] for address in (first, *rest)]
-        else:
-            starts = [at for at, text in enumerate(texts) if text in turns]
-            ends = dict(zip(starts, [*starts[1:], len(texts)], strict=True))
-            own = [n for a in (first, *rest) for n in range(places[a], ends[places[a]])]
-            assert each.tokens == sum(found.sizes[at] for at in own)
-        assert each.heat == round(sum(found.heat[at] for at in own) / len(own), 4)
-    assert [len(each.names) for each in found.topics] == [4]
+
+    def mean(own: list[int]) -> float:
+        return round(sum(found.heat[at] for at in own) / len(own), 4)
+
+    for each in found.proposals:
+        assert each.heat == mean([places[address] for address in each.addresses])
+    [topic] = found.topics
+    ends = [*starts[1:], len(places)]
+    named = [places[address] for address in topic.turns]
+    own = [
+        at
+        for start, end in zip(starts, ends, strict=True)
+        for at in range(start, end)
+        if start in named
+    ]
+    assert (topic.tokens, topic.heat) == (sum(found.sizes[at] for at in own), mean(own))
+    assert (len(topic.names), len(topic.turns)) == (4, 4)
