@@ -470,6 +470,28 @@ def test_facts_come_from_the_tool_calls(store: Store) -> None:
         assert line in done.texts[0].splitlines()
 
 
+@pytest.mark.parametrize("target", [700, 900, 1_200])
+def test_facts_take_two_fifths_of_a_summary(store: Store, target: int) -> None:
+    """Without what must be kept; each of them is short, so nearly all of the room is used."""
+    writer = Writer(store, author="A")
+    first = commit(writer, [Message("user", f"Keep port 8443 and host db7. {WORDS * 9}")]).addresses
+    annotate(store, first[0], keep=["port 8443 and host db7"])
+    for number in range(90):
+        call = ToolCall(f"c{number}", "Read", {"file_path": f"/w/f{number}.py"})
+        answer = ToolResult(call.id, f"{number} {WORDS}")
+        commit(writer, [Message("assistant", [call]), Message("tool", [answer])])
+    talk(store, 4)
+    done = verbs(store).compress(to=target)
+    [run], [text] = done.plan.runs, done.texts
+    lines = text.splitlines()
+    listed = [line for line in lines if line.startswith("Files read")]
+    room = run.budget - run.minimum + 60
+    assert 0.4 * room - 12 < verbs(store).tokens("\n".join(listed)) <= 0.4 * room
+    assert "port 8443 and host db7" in text
+    whole = verbs(store).tokens([Message("user", text, kind="summary")])
+    assert whole <= run.budget
+
+
 def test_each_commit_of_the_sources_is_decoded_once(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -682,6 +704,17 @@ def test_plans_for_one_fixed_context(
     assert found.kept == {"instructions": 1, "pinned": 1, "recent": recent}
     assert found.after == 2217 - sum(run[2] - run[4] for run in runs)
     assert target - len(runs) < found.after <= target
+
+
+@pytest.mark.parametrize(
+    ("target", "recent"),
+    [(1048, 7), (1049, 8), (1166, 8), (1167, 9), (1404, 10), (1405, 11), (2092, 12), (2093, 14)],
+)
+def test_the_target_from_which_on_one_more_of_the_newest_stays(
+    planned: Store, target: int, recent: int
+) -> None:
+    """Messages of 89 tokens each fill three quarters of the room, and a command of 427 in one piece."""
+    assert verbs(planned).plan(target).kept["recent"] == recent
 
 
 def test_one_summary_has_at_most_8000_tokens(store: Store) -> None:
