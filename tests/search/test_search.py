@@ -479,7 +479,8 @@ def test_other_words_may_stand_in_another_message_of_the_branch(repo: Repo) -> N
         assert found("monday", "call", "zebra") == []
 
 
-def test_sessions_and_agents_by_the_names_of_their_branches(repo: Repo) -> None:
+def test_sessions_and_agents_by_the_names_of_their_branches() -> None:
+    repo = Repo.memory(clock=FixedClock())
     for name in ("sessions/codex/ab12", "sessions/claude_code/cd34/helper", "sessions/plain"):
         Repo(repo.store.on(name), author="ada").append("user", f"a zebra of {name}")
 

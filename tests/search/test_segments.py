@@ -102,6 +102,22 @@ def test_a_phrase_across_scripts_is_marked_as_it_stands(query: str, found: list[
     assert hits(repo, query) == found
 
 
+@pytest.mark.parametrize(
+    ("query", "text", "at"),
+    [
+        ('"重v"', "重v2 重v", 4),
+        ('"v重"', "xv重 v重", 4),
+        ('"v重"', "v重跑", 0),
+        ("one", "ones one", 5),
+    ],
+)
+def test_no_longer_word_is_marked(query: str, text: str, at: int) -> None:
+    repo = Repo.memory()
+    repo.append("user", text)
+    (hit,) = search(repo.store, query)
+    assert hit.snippet.start == at
+
+
 def test_the_advice_for_what_was_not_found(ok: Run, trace: Trace) -> None:
     ok("commit", "-q", "--user", "重跑gen-itgc后")
     assert "`verif*` matches prefixes" in trace("search", "verif").err

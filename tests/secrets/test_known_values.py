@@ -10,6 +10,7 @@ from trace_store.base.environment import Environment
 from trace_store.secrets.guard import Guard, counts, position
 
 VALUE = "q7Zk2Xwp"
+LONGER = "q7zk2xwp9vb4nt8s" * 2
 TOKEN = "ghp_" + "k3Jd8Qm2xV7bN4cR9tY1wE6uS5pL0aH2gF8z"
 
 
@@ -101,6 +102,9 @@ def test_the_lines_of_an_env_file(tmp_path: Path, file: str, line: str, value: s
         (f"mysql -u ada --password {VALUE}9!", True),
         (TOKEN, True),
         (f"postgres://ada:{VALUE}9@db.example/x", True),
+        (f"authorization: Bearer {LONGER}", True),
+        (f"bearer {LONGER}", True),
+        (f"cookie: session={LONGER[:16]}", True),
         ("password = ", False),
         ("the password is wrong", False),
     ],
