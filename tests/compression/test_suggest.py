@@ -363,6 +363,8 @@ def test_the_marks_of_a_text() -> None:
     assert marks_of([Text(text)]) == {*wanted, "1234567"}
     many = " ".join(f"name_{number}" for number in range(900))
     assert marks_of([Text(many), Text("one_more")]) == {f"name_{number}" for number in range(400)}
+    pairs = " ".join(f"dir/name_{number}" for number in range(900))
+    assert len(marks_of([Text(f"single_one {pairs}")])) == 401, "a path and its name come together"
     parts = [call(1, "Read", file_path="src/lexer.py"), result(1, "result_of_it")]
     assert marks_of(parts) == {"src/lexer.py", "lexer.py", "file_path", "result_of_it"}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from trace_store import Message, Repo, Text, ToolCall, ToolResult, errors
+from trace_store.compression.selection import unread_from
 from trace_store.llm.contract import Completion, Prompt
 
 LONG = "The harbour was built in stages, and each stage has its own report. " * 60
@@ -110,3 +111,25 @@ def test_a_trim_of_one_request_writes_nothing(repo: Repo) -> None:
     assert small.token_count < whole.token_count * 0.7  # the user's own words stay
     texts = [part.text for each in small.messages for part in each.parts if isinstance(part, Text)]
     assert texts[-1] == f"And look at this. {LONG}"
+
+
+@pytest.mark.parametrize(
+    ("roles", "first"),
+    [
+        ([], 0),
+        (["user"], 0),
+        (["system", "user", "user"], 0),
+        (["user", "assistant"], 2),
+        (["user", "assistant", "user", "assistant", "tool", "user"], 4),
+    ],
+)
+def test_what_follows_the_last_answer_is_unread(roles: list[str], first: int) -> None:
+    assert unread_from(roles) == first
+
+
+def test_what_no_model_was_ever_shown_is_not_compressed() -> None:
+    with Repo.memory() as repo:
+        for number in range(9):
+            repo.append("user", f"{number}. " + "word " * 90)
+        with pytest.raises(errors.InvalidInputError, match="nothing to compress: 9 not shown"):
+            repo.compression.compress(200)
