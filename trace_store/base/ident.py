@@ -35,6 +35,10 @@ _UNITS = {
 _SHORT_UNITS = {"h": _UNITS["hour"], "d": _UNITS["day"], "w": _UNITS["week"]}
 
 
+_NAME_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+_NAME_LENGTH = 12
+
+
 class Clock:
     """The clock; a caller can inject another one."""
 
@@ -131,6 +135,12 @@ class FixedRandomness(Randomness):
         """Return `size` bytes that all hold the number of this call, from 1."""
         self._taken += 1
         return bytes([self._taken % 256]) * size
+
+
+def new_name() -> str:
+    """Return twelve random characters that are not mistaken for each other, for an id."""
+    digits = int.from_bytes(Randomness().take(8), "big")
+    return "".join(_NAME_CHARACTERS[digits >> 5 * n & 31] for n in range(_NAME_LENGTH))
 
 
 def check_author(author: str) -> str:

@@ -212,7 +212,7 @@ class ProgressSender:
             if self._wake.is_set():
                 self._wake.clear()
                 self._send_all()
-                time.sleep(BATCH_SECONDS)
+                self._closed.wait(BATCH_SECONDS)
 
     def _send_all(self) -> None:
         with self._lock:

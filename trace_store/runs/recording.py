@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from trace_store import errors
 from trace_store.base.frozen import replace
-from trace_store.base.ident import Randomness, check_author
+from trace_store.base.ident import check_author, new_name
 from trace_store.base.oid import ObjectId
 from trace_store.contracts import RefEdit
 from trace_store.contracts.protocols import RefReader
@@ -29,8 +29,6 @@ Operations = Sequence[Operation]
 SESSION = "session"
 """The link from a run's first commit to the tip of its session, which it mentions and does not own."""
 PREFIX = "run_"
-_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"
-_ID_LENGTH = 12
 
 
 def run_ref(id: str) -> str:
@@ -47,8 +45,7 @@ def run_ref(id: str) -> str:
 
 def new_id() -> str:
     """Return a new id, such as `run_4f0c9a2k7d1x`."""
-    digits = int.from_bytes(Randomness().take(8), "big")
-    return PREFIX + "".join(_ID_CHARACTERS[digits >> 5 * n & 31] for n in range(_ID_LENGTH))
+    return PREFIX + new_name()
 
 
 def address_of(store: Store, message: Address | str) -> str:

@@ -119,6 +119,11 @@ class StepRecord:
         return self.status == RUNNING
 
     @property
+    def took(self) -> str:
+        """How long it took, such as `1.5 s`; "" while it runs."""
+        return duration(self.completed - self.started) if self.completed else ""
+
+    @property
     def name(self) -> str:
         """Its title, or its type in words."""
         return self.title or self.type.replace("_", " ")
@@ -217,6 +222,10 @@ class RunState:
         """Its token counts by name."""
         return dict(self.tokens)
 
+    def lasted(self, now: int) -> str:
+        """Return how long it took, or has been running at a time, such as `2 h 5 min`."""
+        return duration((self.ended or now) - self.started)
+
     def after_start(self, step: StepRecord) -> RunState:
         """Return the state after a step began."""
         return replace(
@@ -295,6 +304,15 @@ def tokens_of(given: Tokens) -> tuple[tuple[str, int], ...]:
         if count:
             checked.append((short(storable(name)), count))
     return tuple(sorted(checked))
+
+
+def duration(milliseconds: int) -> str:
+    """Return a duration in words, such as `1.5 s` or `2 h 5 min`."""
+    seconds = max(0, milliseconds) / 1000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    hours, minutes = divmod(int(seconds) // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def short(text: str, limit: int = MAXIMUM_TITLE) -> str:

@@ -13,7 +13,7 @@ from itertools import islice
 
 from trace_store import context, disk, errors, trajectories
 from trace_store.base.frozen import replace, value
-from trace_store.base.ident import Randomness, is_count
+from trace_store.base.ident import is_count
 from trace_store.base.oid import MINIMUM_PREFIX, ObjectId, is_full_id
 from trace_store.commit_table import graph
 from trace_store.contracts.ref_names import TRAJECTORIES, check_text, is_ref_name
@@ -41,8 +41,6 @@ WIDTH = 120
 """Maximum number of characters in the line of a message."""
 
 PREFIX = "traj_"
-_ID_CHARACTERS = "0123456789abcdefghjkmnpqrstvwxyz"
-_ID_LENGTH = 12
 
 
 @value
@@ -607,12 +605,6 @@ def _messages_of(store: Store, oid: ObjectId, commit: Commit) -> list[SessionMes
             thinking = "\n".join(part.text for part in parts if isinstance(part, Reasoning))
         found.append(SessionMessage(address, commit.time, commit.author, line, thinking))
     return found
-
-
-def new_id() -> str:
-    """Return a random id, without the prefix."""
-    digits = int.from_bytes(Randomness().take(8), "big")
-    return "".join(_ID_CHARACTERS[digits >> 5 * n & 31] for n in range(_ID_LENGTH))
 
 
 def trajectory_ref(id: str) -> str:

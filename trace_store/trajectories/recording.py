@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from trace_store import errors, history, trajectories
 from trace_store.base.frozen import value
-from trace_store.base.ident import check_author
+from trace_store.base.ident import check_author, new_name
 from trace_store.base.oid import ObjectId
 from trace_store.contracts import RefEdit
 from trace_store.objects import operations as ops
@@ -32,7 +32,6 @@ from trace_store.trajectories.events import (
 from trace_store.trajectories.reading import (
     PREFIX,
     git_branch,
-    new_id,
     not_found,
     state_of,
     trajectory_ref,
@@ -102,7 +101,7 @@ class Recorder:
         if not data.get("title"):
             raise errors.InvalidInputError("a trajectory needs a title", argument="title")
         event = NewEvent(data, agent, time, head.oid)
-        return self.record(id or PREFIX + new_id(), [event], is_new=True)[-1].state
+        return self.record(id or PREFIX + new_name(), [event], is_new=True)[-1].state
 
     def screened(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the data of an event as it would be stored, with secrets redacted; raises as `record`."""

@@ -131,7 +131,7 @@ def run_page(repo: Repo, id: str, start: int | None = None) -> Page:
                 ("agent", state.agent),
                 ("steps", f"{state.step_count:,}"),
                 ("tokens", _tokens(state.tokens)),
-                ("took", duration(state.ended - state.started) if state.ended else ""),
+                ("took", state.lasted(0) if state.ended else ""),
                 ("error", state.error),
                 ("replaced by", state.superseded_by),
             )
@@ -157,7 +157,7 @@ def _step(step: StepRecord, session: str, *, is_over: bool) -> Markup:
     status = INTERRUPTED if step.is_running and is_over else step.status
     kicker = [
         step.type.replace("_", " "),
-        duration(step.completed - step.started) if step.completed else "",
+        step.took,
         _tokens(step.tokens),
         step.model,
         f"part of {step.parent}" if step.parent else "",
@@ -248,12 +248,3 @@ def _tokens(tokens: tuple[tuple[str, int], ...]) -> str:
         )
         + " tokens"
     )
-
-
-def duration(milliseconds: int) -> str:
-    """Return a duration in words, such as `1.5 s` or `2 h 5 min`."""
-    seconds = max(0, milliseconds) / 1000
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    hours, minutes = divmod(int(seconds) // 60, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

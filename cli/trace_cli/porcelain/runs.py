@@ -169,7 +169,7 @@ def _step_lines(
     facts = [
         one_line(step.type, 40),
         paint(invocation, status, _STYLES.get(status, "")),
-        *([_duration(step.completed - step.started)] if step.completed else []),
+        *([step.took] if step.took else []),
         *([f"{number(sum(count for _, count in step.tokens))} tokens"] if step.tokens else []),
         *([f"part of {step.parent}"] if step.parent else []),
         *([f"tries {step.retries} again"] if step.retries else []),
@@ -193,22 +193,10 @@ def _when(found: RunInfo, now: int) -> str:
     """Return since when a run runs, how long it took, or when it was last seen."""
     state = found.state
     if state.ended:
-        return (
-            f"{moment(format_time(state.started))[:16]}, {_duration(state.ended - state.started)}"
-        )
+        return f"{moment(format_time(state.started))[:16]}, {state.lasted(now)}"
     if found.is_running and found.presence.is_here:
-        return f"for {_duration(now - state.started)}"
+        return f"for {state.lasted(now)}"
     return f"last seen {moment(format_time(found.seen))[:16]}"
-
-
-def _duration(milliseconds: int) -> str:
-    """Return a duration in words, such as `1.5 s` or `2 h 5 min`."""
-    seconds = max(0, milliseconds) / 1000
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, _ = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 GROUP = Group(HELP, {"show": show, "watch": watch}, bare=listed)
