@@ -237,7 +237,8 @@ def test_a_part_of_a_session_has_the_turns_and_numbers_of_the_whole(hidden: bool
         assert addresses == [t.message.address for t in whole.turns[start : start + 3]]
         for (_, own), (_, same) in zip(number_turns(part), numbers[start : start + 3], strict=True):
             assert (own.number, own.tokens) == (same.number, same.tokens)
-            assert own.tokens is None or own.total == same.total
+            # What comes before a part is scaled as one sum, and not message by message.
+            assert own.tokens is None or abs(own.total - same.total) <= start
         assert (part.start, part.count) == (start, len(whole.turns))
     last = repo.sessions.part(count=2, hidden=hidden)
     assert [t.message.address for t in last.turns] == [t.message.address for t in whole.turns[-2:]]

@@ -15,7 +15,7 @@ from trace_cli.runtime import Invocation
 from trace_store import Environment, Repo, Store, ToolCall, ToolResult
 
 CALLS_OF_AN_APPEND = 100
-CALLS_OF_A_RESULT = 125
+CALLS_OF_A_RESULT = 130
 CALLS_OF_A_COMPILE = 280
 CALLS_OF_A_COMMAND = 700
 ONCE = ("JournalView.refresh", "is_ref_name", "Journal.lock", "encode_commit")

@@ -186,7 +186,7 @@ def test_what_stopped_on_a_branch_that_is_gone_is_refused(tmp_path: Path) -> Non
     repo = Repo.init(tmp_path, environment=ADA)
     repo.append("user", "on main")
     found = stopped_on_idea(repo, "revert")
-    repo.branches.delete("idea")
+    repo.branches.delete("idea", force=True)
     with pytest.raises(RefChangedError, match="refs/heads/idea no longer exists"):
         found.resolve("", "ours")
     found.abort()

@@ -160,7 +160,7 @@ class _Trim:
         self.sizes = tuple(working.tokens)
         self.repeats = repeats(working, self._may_leave)
         self.holders: set[int] = set()
-        self.references: list[Repeat] = []
+        self.references: dict[int, list[Repeat]] = {}
         self.older: list[tuple[Address, tuple[str, ...]]] = []
         self.savings: dict[str, list[int]] = {}
         self.reasons: dict[int, str] = {}
@@ -232,7 +232,7 @@ class _Trim:
                 saved = working.shorten_output(each.output, each.note(working))
                 if saved:
                     self.holders.add(each.holder.at)
-                    self.references.append(each)
+                    self.references.setdefault(each.holder.at, []).append(each)
                     self.older.append((working.messages[each.output.at].address, each.gone))
                 yield each.output.at, saved
 
@@ -292,13 +292,14 @@ class _Trim:
     def _tell_references(self, at: int, place: int | None = None) -> int:
         """Say in the references to a text, or to any of a message, that it was cut; return the tokens saved."""
         working, saved, rest = self.working, 0, []
-        for each in self.references:
-            if each.holder.at != at or place not in (None, each.holder.place):
+        for each in self.references.pop(at, ()):
+            if place not in (None, each.holder.place):
                 rest.append(each)
             elif working.tokens[each.output.at]:  # else a note replaced it
                 note = each.note(working, is_cut=True)
                 saved += working.shorten_output(each.output, note, anyway=True)
-        self.references = rest
+        if rest:
+            self.references[at] = rest
         return saved
 
     def _reasoning(self) -> Iterator[tuple[int, int]]:

@@ -111,10 +111,10 @@ class _Watch:
             yield RunEvent(PROGRESS, step, text=text, at=at, is_whole=whole)
 
     def look(self) -> Iterator[RunEvent]:
-        """Yield the state of the run if it changed."""
-        tips = self.store.refs.tips(self.ref)
-        if tips:
-            yield from self._state(info_of(self.store, state_at(self.store, tips)).status)
+        """Yield what the commits since the last look did, and the state of the run if it changed."""
+        yield from self.catch_up()
+        if self.tips:
+            yield from self._state(info_of(self.store, state_at(self.store, self.tips)).status)
 
     def _state(self, status: str) -> Iterator[RunEvent]:
         if status != self.status:
@@ -150,7 +150,6 @@ def watch(store: Store, name: str, *, timeout: float | None = None) -> Iterator[
     pause = POLL_SECONDS if timeout is None else min(timeout, POLL_SECONDS)
     quiet = 0.0
     with store.follow() as events:
-        yield from watched.catch_up()
         yield from watched.look()
         while not watched.is_over and (timeout is None or quiet < timeout):
             event = events.wait(pause)

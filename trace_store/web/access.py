@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trace_store.base.environment import Environment
 from trace_store.base.oid import derived_key
-from trace_store.disk.files import make_durable_directory, read_file, replace_file
+from trace_store.disk.files import read_file, replace_file
 from trace_store.errors import StateError
 from trace_store.secrets.user_files import KEY_BYTES, store_key
 from trace_store.store.store import Store
@@ -75,8 +75,8 @@ def save_port(store: Store, environment: Environment, port: int) -> None:
     except StateError:
         return
     folder, _, _ = path.rpartition("/")
-    make_durable_directory(store.disk, folder)
-    replace_file(store.disk, path, str(port).encode(), private=True)
+    store.disk.make_directory(folder)
+    replace_file(store.disk, path, str(port).encode(), durable=False, private=True)
 
 
 def is_loopback(host: str) -> bool:
