@@ -15,7 +15,7 @@ import pytest
 from trace_store import Repo
 from trace_store.runs import progress
 from trace_store.runs.progress import Screen
-from trace_store.runs.watch import RunEvent
+from trace_store.runs.watch import RunEvent, _Watch
 
 TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 KEY = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEpAIBAAKCAQEAtu8s0Lk3n0c8YkL1xqP8mF3y7q\n" * 20
@@ -249,4 +249,17 @@ def test_a_run_whose_process_is_gone_is_said_to_be_interrupted(repo: Repo, tmp_p
     assert [(each.kind, each.status) for each in events] == [
         ("started", ""),
         ("state", "interrupted"),
+    ]
+
+
+def test_a_look_at_a_run_that_has_just_ended_shows_its_last_steps(repo: Repo) -> None:
+    run = repo.runs.start("Fix", id="nightly")
+    watched = _Watch(repo.store, "nightly")
+    assert [each.status for each in watched.look()] == ["running"]
+    run.step("thinking").complete()
+    run.complete()
+    assert [(each.kind, each.status) for each in watched.look()] == [
+        ("started", ""),
+        ("ended", ""),
+        ("state", "completed"),
     ]
