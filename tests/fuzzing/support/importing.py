@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import os
@@ -23,6 +24,10 @@ HEADS = "refs/heads/sessions/"
 CHATS, OPENAI = "chats", "openai"
 
 
+_WIDE = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF32_BE)
+"""Beginnings of files that are not in UTF-8; that of UTF-32 in the other order begins like one of UTF-16."""
+
+
 def transcript(name: str, data: bytes) -> None:
     """What is taken for a transcript of a format comes back to the byte, and taken again it adds nothing."""
     store = Store.memory()
@@ -35,7 +40,8 @@ def transcript(name: str, data: bytes) -> None:
         assert not list(store.refs.iterate())
         return
     json.dumps([skip.detail for skip in report.skips])
-    _sound(store, [data])
+    # A file in UTF-16 or UTF-32 is read, and comes back, as its UTF-8 content.
+    _sound(store, None if data.startswith(_WIDE) else [data])
     before = dict(store.refs.iterate())
     again = import_paths(Writer(store), ["-"], format=name, stdin=io.BytesIO(data))
     assert not again.commits
