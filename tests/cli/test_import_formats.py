@@ -41,7 +41,7 @@ def test_a_named_format_that_reads_nothing_is_refused(repository: Trace, tmp_pat
     assert f"no readable codex records: {path} looks like claude-code" in refused.err
     assert "give --format claude-code" in refused.err
     assert repository("branch").text == ""
-    # What it understands it reads, whatever the file looks like.
+    # A format that understands the messages reads them, also in a file of another format.
     assert "21 messages" in repository("import", "--format", "anthropic", str(path)).text
 
 

@@ -113,7 +113,7 @@ FAILURE, READ = "d.py: File not found: d", "Files read: /w/b.py; /w/c.py"
 def test_what_each_kind_of_facts_gets_of_the_room(
     limit: int, errors: str, commands: range, lines: tuple[str, ...]
 ) -> None:
-    """An equal share of what is left; the newest of each kind are named, and how many more there are."""
+    """Each kind gets an equal share of the room, names its newest facts, and says how many more there are."""
     ran = "; ".join(f"run {number}" for number in commands)
     more = f" (+{10 - len(commands)} more)" if len(commands) < 10 else ""
     wanted = [*lines[:-1]]

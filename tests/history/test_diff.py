@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -120,7 +121,10 @@ def test_a_diff_explains_exactly_what_differs(parts: tuple[Any, Any, Any]) -> No
         assert found.common_count == same
         bare = found.tokens_after - found.tokens_before
         if len(before) and len(after):
-            assert bare == sum(c.tokens_after - c.tokens_before for c in found.changes)
+            listed = sum(c.tokens_after - c.tokens_before for c in found.changes)
+            # Counts that a model's factor scales are rounded one by one.
+            rounding = len(found.changes) if "*" in found.token_source else 0
+            assert abs(bare - listed) <= rounding
         assert found.is_empty == (
             list(map(said, before)) == list(map(said, after)) and before.tools == after.tools
         )
@@ -215,3 +219,15 @@ def test_other_tools_part_contexts_before_their_first_message() -> None:
         assert (found.changes, found.common_count) == ((), 1)
         assert (found.tools_before, found.tools_after) == ((), ("look",))
         assert found.tokens_lost == found.tokens_before
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_contexts_whose_answers_name_different_models_are_counted_alike(turned: bool) -> None:
+    with Repo.memory() as repo:
+        repo.append("user", "What is in the file?")
+        repo.append("assistant", "It holds a list of words.", model="claude-opus-4-6")
+        names = ("HEAD", "HEAD~1") if turned else ("HEAD~1", "HEAD")
+        found = diff(repo.contexts, *names)
+        (change,) = found.changes
+        bare = found.tokens_after - found.tokens_before
+        assert abs(bare - (change.tokens_after - change.tokens_before)) <= 1

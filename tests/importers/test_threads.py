@@ -126,7 +126,7 @@ def test_the_file_about_a_subagent_names_its_call(tmp_path: Path) -> None:
 def test_a_subagent_of_a_subagent_has_that_one_as_its_parent(
     tmp_path: Path, names: tuple[str, str, str]
 ) -> None:
-    """Each is named by its file as started by a call of the one before, whatever the order of their names."""
+    """Each agent was started by a call of the one before, as its file says, in any order of their names."""
     folder = tmp_path / SESSION / "subagents"
     folder.mkdir(parents=True)
     t = Transcript()

@@ -137,7 +137,7 @@ def test_who_joins_in_the_middle_gets_the_text_so_far(
 
 def test_progress_is_stored_nowhere(repo: Repo, tmp_path: Path) -> None:
     with repo.runs.start("Fix", id="nightly") as run, run.step("thinking") as step:
-        step.progress("a-word-that-nobody-stores ")
+        step.progress("a-word-that-is-never-stored ")
         time.sleep(0.2)
     repo.maintenance.seal()
     repo.append("user", "And now?")
@@ -145,7 +145,7 @@ def test_progress_is_stored_nowhere(repo: Repo, tmp_path: Path) -> None:
     assert not [
         path
         for path in (tmp_path / ".trace").rglob("*")
-        if path.is_file() and b"nobody-stores" in path.read_bytes()
+        if path.is_file() and b"never-stored" in path.read_bytes()
     ]
 
 

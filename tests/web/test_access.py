@@ -1,4 +1,4 @@
-"""Who may use the page: each point of the list of what other pages, and other users of the machine, could try."""
+"""Access to the page: attacks by other web pages and by other users of the machine are refused."""
 
 from __future__ import annotations
 

@@ -191,12 +191,12 @@ def test_a_page_comes_back_after_the_server_was_killed(browser: Any, tmp_path: P
         process.send_signal(signal.SIGKILL)
         process.wait()
         page.wait_for_selector("#live.off")
-    repo.append("user", "Said while nobody served")
+    repo.append("user", "Said while the server was down")
     with served(tmp_path) as (_, again):
         assert again["address"] == said["address"]
-        page.get_by_text("Said while nobody served").wait_for(timeout=20_000)
+        page.get_by_text("Said while the server was down").wait_for(timeout=20_000)
         page.wait_for_selector("#live.on")
-        assert page.get_by_text("Said while nobody served").count() == 1
+        assert page.get_by_text("Said while the server was down").count() == 1
     here.context.close()
     repo.close()
 

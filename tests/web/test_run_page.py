@@ -65,7 +65,7 @@ def test_runs_are_listed_the_running_ones_first(repo: Repo) -> None:
     assert "1. Reading the diff" in text
     assert "Old one" not in said(client, "/runs", state="running")
     assert "Running one" not in said(client, "/runs", agent="coder")
-    assert "No run matches the filter." in said(client, "/runs", agent="nobody")
+    assert "No run matches the filter." in said(client, "/runs", agent="unknown")
     sessions = said(client, "/")
     assert "reviewer: thinking, step 1" in sessions
     assert "running" in sessions

@@ -572,7 +572,7 @@ class Agents:
         )
 
     def _caller(self, writer: Writer, ref: str) -> str:
-        """Return the branch that an imported agent started from: its session's, or that of the agent that called it."""
+        """Return the branch of an imported agent's caller: its session, or another agent."""
         session, _, own = ref.partition(f"/{AGENTS}/")
         contexts, oid = writer.contexts, self._store.refs.read(ref)
         while oid is not None:

@@ -100,7 +100,7 @@ def expanding_operations(
 
 
 def summary_of(store: Store, state: Fold, address: Address) -> Address | None:
-    """Return the visible summary that stands for a hidden message, or None."""
+    """Return the visible summary that replaced a hidden message, or None."""
     entry = state.entry(address)
     if entry.hidden != REPLACED:
         return None

@@ -559,6 +559,10 @@ class CompiledContext(RenderableContext):
         """How `text_token_count` was counted: `exact:…`, `estimate:…` or `custom:…`."""
         return self._counting.source
 
+    def count_like(self, other: CompiledContext) -> None:
+        """Count as another context does, so that tokens of both can be compared."""
+        self._known_counting = other._counting
+
     def message_tokens(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
         """Return (tokens, text tokens) of each message or a range of them, scaled for the model."""
         return self._counting.scale_each(self._sizes(start, stop))

@@ -132,7 +132,7 @@ class Window:
     Attributes:
         count: how many messages, at most.
         start: number of the first one, from 0; None is the last `count`.
-        around: a message that shall be in the middle; it overrides `start`.
+        around: the message in the middle; overrides `start`.
     """
 
     count: int
@@ -303,7 +303,7 @@ def read_turns(
 ) -> Iterator[SessionTurn]:
     """Yield the turns of some messages of a context.
 
-    Only for the whole context, usage reports in later commits are found, and stale ones told.
+    Usage reports in later commits, and stale ones, are found only for the whole context.
     """
     messages = list(messages)
     reports = _reports(contexts, context.commit) if whole else _reports_beside(contexts, messages)

@@ -351,7 +351,7 @@ def diff(
         before: the revision before; None is an empty context. A range `A..B` gives both revisions, `A...B` the merge
             base of A and B, and B.
         after: the revision after.
-        model: the model to count tokens for.
+        model: the model to count tokens for; "" counts both as the context with more messages.
 
     Raises:
         RevisionNotFoundError: there is no such commit.
@@ -364,6 +364,7 @@ def diff(
     # A fixed order of the sides, so that ties are resolved the same way in both directions.
     turned = _rank(sides[0]) > _rank(sides[1])
     one, other = reversed(sides) if turned else sides
+    one.count_like(other)  # their answers may name different models
     found = _Comparison(contexts, one, other)
     return found.result(turned=turned)
 

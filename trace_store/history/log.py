@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from trace_store.writer import Writer
 
     Unmatched: TypeAlias = Callable[[str, str, list[str]], object]
-
+    """Receives the name of a condition, a value that nothing has, and the values that exist."""
     Weigh: TypeAlias = Callable[[Commit], int]
     Starts = list[str | ObjectId]
 

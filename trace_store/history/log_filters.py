@@ -23,8 +23,9 @@ from trace_store.objects.address import BIRTH_BYTES, Address, read_address
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import KINDS, ROLES, is_kind, load_parts
 
-Unmatched = Callable[[str, str, list[str]], object]
-"""Receives the name of a condition, a value that nothing has, and the values that there are."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.history.log import Unmatched
 
 _BEFORE_NAME = frozenset("_-.")
 _AFTER_NAME = frozenset("_-")
@@ -134,7 +135,7 @@ def _check(what: str, word: str, known: Iterable[str]) -> None:
 
 
 class _Values:
-    """The values that commits have for the conditions of a filter whose values are not a fixed list."""
+    """The values found in commits, for conditions that take any value, such as a tool."""
 
     def __init__(self, wanted: LogFilter) -> None:
         fields = ("author", "kind", "role", "tool", "label", "meta")

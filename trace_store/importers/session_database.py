@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -16,6 +17,8 @@ from trace_store.disk.files import Disk
 from trace_store.errors import TraceError
 from trace_store.importers.input_files import INNER, Inner
 from trace_store.importers.sniff import is_below
+from trace_store.importers.turn_plan import Histories, TurnFormat
+from trace_store.importers.turns import TurnReader
 
 MAGIC = b"SQLite format 3\0"
 _module = submodules("trace_store.importers")  # SQLite is slow to import
@@ -29,7 +32,7 @@ class SessionDatabase(NamedTuple):
     """A kind of database.
 
     Attributes:
-        program: the program's name, for errors.
+        program: the program's name, for errors; in lower case, the name of the format and the key of its documents.
         tables: the tables that are read, which a database of this kind has.
         marks: texts of its schema, by which it is detected.
         sessions: returns id and working folder ("" if unknown) of each session, parents before their subagents.
@@ -43,8 +46,26 @@ class SessionDatabase(NamedTuple):
     document: Callable[[Rows, str], Any]
 
     def recognises(self, head: bytes) -> bool:
-        """Return True if a file starts like a database of this kind."""
-        return is_database(head) and all(mark in head for mark in self.marks)
+        """Return True if a file starts like a database of this kind, or like a document of one."""
+        if is_database(head):
+            return all(mark in head for mark in self.marks)
+        name = self.program.lower().encode()
+        return re.match(rb'\s*\{\s*"%b"\s*:\s*\{' % name, head) is not None
+
+    def format(
+        self,
+        suffixes: tuple[str, ...],
+        reader: Callable[[str], TurnReader],
+        finds: Histories,
+        recognises: Callable[[bytes], bool] | None = None,
+        reads_document: Callable[[bytes], bool] = lambda head: True,
+    ) -> TurnFormat:
+        """Return the registry row; arguments as in `TurnFormat`. `recognises` is this kind's own by default."""
+        name = self.program.lower()
+        recognises = recognises or self.recognises
+        return TurnFormat(
+            *(name, suffixes, recognises, reader, reads_document, finds, is_database, self.inside)
+        )
 
     def inside(self, path: str, disk: Disk) -> list[Inner]:
         """Return the sessions in a database.
@@ -105,6 +126,13 @@ class SessionDatabase(NamedTuple):
 def is_database(head: bytes) -> bool:
     """Return True if a file is an SQLite database."""
     return head.startswith(MAGIC)
+
+
+def session_document(rows: Rows, name: str, id_: str, order: str) -> dict[str, Any]:
+    """Return the document of a session whose rows are in the tables `sessions` and `messages`."""
+    session = next(rows("SELECT * FROM sessions WHERE id = ?", id_), {"id": id_})
+    query = f"SELECT * FROM messages WHERE session_id = ? ORDER BY {order}"
+    return {name: session, "messages": list(rows(query, id_))}
 
 
 def works_below(project_dir: str) -> Callable[[str, str], bool]:

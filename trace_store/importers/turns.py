@@ -197,6 +197,8 @@ class TurnReader(ABC):
 
     AGENT = ""
     """Prefix of commit authors, such as `codex`."""
+    LABELS: tuple[str, ...] = ("type",)
+    """Fields that name a record's type in reports; the first that is text counts."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -216,8 +218,8 @@ class TurnReader(ABC):
 
     def label(self, record: Record) -> str:
         """Return a record's type for reports."""
-        kind = record.data.get("type")
-        return kind[:100] if isinstance(kind, str) else "untyped"
+        found = (record.data.get(name) for name in self.LABELS)
+        return next((each[:100] for each in found if isinstance(each, str)), "untyped")
 
     @property
     def session(self) -> str:

@@ -46,7 +46,7 @@ class OpenSpans:
     def start(
         self, id: object, parent: object, type: str, title: str = "", *, model: str = ""
     ) -> None:
-        """Begin a span; one without a type is no step, but steps within it find their way up."""
+        """Begin a span. One without a type is no step, but links the steps inside it to those around it."""
         key, above = str(id), "" if parent is None else str(parent)
         run = own = None
         if isinstance(self._target, Run):
@@ -126,7 +126,7 @@ def guarded(method: Callable[P, None]) -> Callable[P, None]:
         nonlocal has_failed
         try:
             method(*args, **more)
-        except Exception:  # noqa: BLE001 - whatever it is, the agent goes on
+        except Exception:  # noqa: BLE001 - no fault may stop the agent
             if not has_failed:
                 has_failed = True
                 _log.exception("a step could not be recorded; further faults are not logged")

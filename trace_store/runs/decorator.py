@@ -1,4 +1,4 @@
-"""`@traced`: each call of a plain function is a step of the run in whose `with` block it is made."""
+"""`@traced` makes each call of a function a step of the run of the `with` block around the call."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def traced(
 
 
 def traced_as(function: Callable[..., Any], type: str, title: str) -> Callable[..., Any]:
-    """Return a function whose calls are steps of a type and a title."""
+    """Wrap a function so that each call is a step."""
     title = title or function.__name__
 
     def call(*args: Any, **more: Any) -> Any:

@@ -1,8 +1,8 @@
 """Presence: whether the process of a run is still at work.
 
 The process holds a lock as long as it lives, and writes a heartbeat into the lock's file. A run is interrupted if the
-lock is free, or if the last heartbeat is too old; both end when the heartbeat goes on, as after a laptop slept. Where
-there is no file, such as in a clone, nothing is known but the last commit.
+lock is free or the last heartbeat is too old. A new heartbeat ends that, for example after a laptop slept. A clone has
+no such file, so it knows only the last commit.
 """
 
 from __future__ import annotations

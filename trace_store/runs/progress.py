@@ -1,12 +1,11 @@
-"""Progress: the text of running steps on its way to whoever watches, in batches, never stored.
+"""Progress: the text of running steps, sent to watchers in batches and never stored.
 
-A step's text is emitted as passing frames of the journal, about twenty a second at most, by a thread of the run. The
-caller only puts a text into a queue, which is bounded: if the disk is slower than the agent, the oldest text is dropped
-and "…" stands in its place.
+A thread of the run emits the text as passing frames of the journal, at most about twenty a second. The caller only adds
+to a bounded queue. If the disk is slower than the agent, "…" replaces the oldest text.
 
 Each frame says at which character of the step's text it begins, and at least every two seconds one holds the whole
-text, or its end, so that a reader who joins in the middle has it. Secrets are redacted on the way. A word is held back
-until it is complete, since a secret may come in pieces.
+text, or its end, for readers that join in the middle. Secrets are redacted. A word is held back until it is complete,
+because a secret may be split over several calls.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _KEY_BEGINS, _KEY_ENDS = b"-----BEGIN ", b"-----END "
 
 
 class Screen:
-    """Redacts secrets in a text that comes in pieces."""
+    """Redacts secrets in a text that arrives in several calls."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -51,7 +50,7 @@ class Screen:
         self._is_within = False
 
     def add(self, text: str, *, last: bool = False) -> str:
-        """Return what may be shown after another piece; `last` releases what was held back."""
+        """Add text and return what can be shown now; `last` releases what was held back."""
         self._raw += text.encode("utf-8", "replace")
         raw = self._raw
         found = self._findings(raw)
@@ -77,7 +76,7 @@ class Screen:
         return guard.scanner.find_bytes(raw)
 
     def _limit(self, found: Sequence[SecretFinding]) -> int:
-        """Return up to where no later piece can complete a secret, unless it is very long."""
+        """Return the end of the text that is safe to show now; a very long word is not held back."""
         raw = self._raw
         limit = _last_boundary(raw, self._shown)
         key = raw.rfind(_KEY_BEGINS, self._shown)
@@ -88,7 +87,7 @@ class Screen:
         return limit if len(raw) - limit <= HELD_BYTES else len(raw)
 
     def _forget(self, found: Sequence[SecretFinding]) -> None:
-        """Drop text in which no secret can begin any more; one that goes on is kept from its start, up to a length."""
+        """Drop text that is no longer needed. An unfinished secret is kept from its start, up to a length."""
         open_ = min((each.start for each in found if each.end >= self._shown), default=self._shown)
         start = min(open_, self._shown - OVERLAP_BYTES)
         start = max(start, self._shown - HELD_BYTES - OVERLAP_BYTES)

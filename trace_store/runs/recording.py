@@ -94,7 +94,6 @@ class RunRecorder:
             SecretFoundError: a text holds a secret, and the repository refuses secrets.
         """
         change = self._writer.begin()
-        change.writer.guard.check_name(self.ref)
         self.state = replace(
             self.state, name=change.text(self.state.name), agent=change.text(self.state.agent)
         )
@@ -224,5 +223,5 @@ def _subject(step: StepRecord) -> str:
 
 
 def _screened(step: StepRecord, change: Change) -> StepRecord:
-    """Return a step whose short texts, which also stand in metadata and subjects, hold no secrets."""
+    """Redact the title and the error, which are also in metadata and commit messages."""
     return replace(step, title=change.text(step.title), error=change.text(step.error))

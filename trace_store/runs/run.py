@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from abc import ABC, abstractmethod
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -72,13 +73,14 @@ class Emitter(Protocol):
         """End the run, which failed."""
 
 
-class _Scope:
-    """A `with` block, plain or `async`, that ends what it is about: as failed, if an error leaves the block."""
+class _Scope(ABC):
+    """Something that a `with` block, plain or `async`, ends; it has failed if an error leaves the block."""
 
     _token: Token[RunStep | Run | None] | None = None
 
+    @abstractmethod
     def _leave(self, error: BaseException | None) -> None:
-        raise NotImplementedError
+        """End it at the end of the block, unless it has ended."""
 
     def __enter__(self) -> Self:
         self._token = _current.set(self)  # type: ignore[arg-type]
@@ -298,8 +300,8 @@ class RunStep(_Scope):
 class Run(_Scope):
     """A run that is being done in this process.
 
-    A `with` block completes it at its end, or fails it if an error leaves the block. Any thread may use it. The run is
-    interrupted for whoever looks at it when this process ends, or is silent for a minute.
+    A `with` block completes it at its end, or fails it if an error leaves the block. Any thread may use it. If this
+    process ends, or is silent for a minute, readers see the run as interrupted.
     """
 
     def __init__(self, writer: Writer, state: RunState, session: ObjectId | None) -> None:
@@ -339,7 +341,7 @@ class Run(_Scope):
             type: one of `runs.steps.TYPES`, or another lower-case name.
             title: what is done, in a few words.
             model: the model that is called.
-            parent: the step that this one is a part of; None is the step in whose `with` block this is called.
+            parent: the step that this one is a part of; None is the step of the `with` block around the call.
 
         Raises:
             InvalidInputError: the type is not valid.
@@ -406,8 +408,21 @@ class Run(_Scope):
         return self._writer.store.clock.now()
 
 
-class NullRun(_Scope):
-    """A run that stores nothing, for tests of what takes an `Emitter`."""
+class _Null(_Scope):
+    """A run or a step that stores nothing."""
+
+    def fail(self, error: object) -> None:
+        """Do nothing."""
+
+    def _leave(self, error: BaseException | None) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+
+class NullRun(_Null):
+    """An `Emitter` for tests: it takes everything and stores nothing."""
 
     def step(self, type: str, title: str = "", **more: object) -> NullStep:
         """Begin a step that stores nothing."""
@@ -416,15 +431,9 @@ class NullRun(_Scope):
     def complete(self) -> None:
         """Do nothing."""
 
-    def fail(self, error: object) -> None:
-        """Do nothing."""
 
-    def _leave(self, error: BaseException | None) -> None:
-        pass
-
-
-class NullStep(NullRun):
-    """A step that stores nothing."""
+class NullStep(_Null):
+    """A step of a `NullRun`."""
 
     def progress(self, text: str) -> None:
         """Do nothing."""
@@ -445,7 +454,7 @@ class NullStep(NullRun):
 
 
 def current_run() -> Run | None:
-    """Return the run in whose `with` block, or in a step of which, this is called."""
+    """Return the run of the `with` block around the call, or None."""
     around = _current.get()
     return around.run if isinstance(around, RunStep) else around
 

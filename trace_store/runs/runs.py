@@ -51,8 +51,8 @@ class Runs:
             agent: who runs; "" is TRACE_AGENT, else the author.
             message: the address of the message that started it, or "".
             id: its id; "" is a new one.
-            supersede: if a run with this id exists, mark it as superseded, unless it has ended, and start one whose id
-                has the next free number, such as `nightly-2`.
+            supersede: if the id exists, mark that run as superseded if it still runs, and start one with the next free
+                number, such as `nightly-2`.
 
         Raises:
             InvalidInputError: it has no name, or an argument is not valid.

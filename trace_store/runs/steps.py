@@ -33,7 +33,7 @@ TYPES = (
 RUNNING, COMPLETED, FAILED = "running", "completed", "failed"
 SUPERSEDED, INTERRUPTED = "superseded", "interrupted"
 STATES = (RUNNING, COMPLETED, FAILED, INTERRUPTED, SUPERSEDED)
-"""States of a run. `interrupted` is never stored: it is a running one whose process is gone, or silent."""
+"""States of a run. `interrupted` is never stored; a reader computes it for a running one whose process is gone."""
 TOTAL = "total"
 MAXIMUM_TITLE = 500
 """Characters of a title or an error that are stored; the rest is cut with "…"."""

@@ -1,7 +1,7 @@
-"""Watching a run: everything that it did and does, each thing once and in order, from any process.
+"""Watching a run from any process: each event once and in order, those of the past first.
 
-The watcher subscribes first and reads the run then, so nothing falls between. Whoever joins in the middle of a step
-gets its text so far with the next whole frame. A reader that lags sees each step, but may miss progress.
+The watcher subscribes before it reads the run, so it misses no step. A watcher that joins in the middle of a step gets
+the text so far with the next whole frame. A slow watcher sees each step, but may miss progress.
 """
 
 from __future__ import annotations

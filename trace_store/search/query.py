@@ -21,7 +21,6 @@ from trace_store.context.file_paths import normal_path, normal_paths
 from trace_store.context.snippet import Snippet, snippet_at, texts_of
 from trace_store.contracts.ref_names import BRANCHES
 from trace_store.errors import ErrorCode, InvalidInputError, MessageNotFoundError, TraceError
-from trace_store.history.log_filters import Unmatched
 from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import ROLES, load_parts
@@ -40,6 +39,7 @@ from trace_store.store.store import Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.base.ident import Time
+    from trace_store.history.log import Unmatched
 
 NEWEST, RANKED = 200, 1_000
 """Number of the latest indexed hits that are sorted by time or bm25."""

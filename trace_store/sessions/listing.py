@@ -85,7 +85,7 @@ class SessionInfo:
         rewinds: number of abandoned lines after a rewind.
         facts: the facts of a session started by Trace; None for imported ones.
         damage: why it could not be read, with only its names known; else "".
-        activity: what a run that works for it does now, such as `reviewer: thinking, step 4`; else "".
+        activity: the current step of a run for it, such as `reviewer: thinking, step 4`, or "".
     """
 
     JSON = "agent? title? prompt? folder? damage? activity? type=facts.type? feature=facts.feature?"

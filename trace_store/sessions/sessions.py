@@ -381,7 +381,7 @@ class Sessions:
         Args:
             session: as in `read`.
             start: number of the first message, from 0; None returns the last ones.
-            around: a message that shall be in the middle, in place of `start`.
+            around: the message in the middle, in place of `start`.
             count: the most messages to return.
             at: as in `read`.
             hidden: as in `read`.

@@ -56,7 +56,7 @@ class Follower:
         return event
 
     def wait(self, timeout: float | None) -> JournalEvent | None:
-        """Return the next event, or None if there is none for so many seconds, or the iteration has ended.
+        """Return the next event; None after a timeout in seconds, or at the end of the iteration.
 
         Raises:
             StorageError: the disk failed.

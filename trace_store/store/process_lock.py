@@ -1,7 +1,7 @@
-"""Locks that a process holds while it works on something, so that others see whether it still does.
+"""Locks that show whether a process still works on an agent or a run.
 
-Rule: the system releases the lock when the process ends, however it ends. The file may hold a heartbeat: the time, and
-the name of what is locked.
+Rule: the system releases the lock when the process ends, for any reason. The file may hold a heartbeat: a time and the
+name of the agent or run.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class ProcessLock:
 
 
 def names_at_work(store: Store, kind: str) -> list[str]:
-    """Return the names of what is locked by processes with a recent heartbeat, sorted.
+    """Return the sorted names of the locks with a recent heartbeat.
 
     Raises:
         StorageError: the disk failed.

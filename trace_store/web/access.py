@@ -9,6 +9,7 @@ after a restart.
 from __future__ import annotations
 
 import ipaddress
+import os
 import secrets
 import socket
 from collections.abc import Mapping
@@ -59,7 +60,7 @@ def user_key(store: Store, environment: Environment) -> bytes:
 
 
 def saved_port(store: Store, environment: Environment) -> int:
-    """Return the port that the page of a repository had the last time; 0 if there is none."""
+    """Return the last port of a repository's page; 0 if there is none."""
     try:
         path = environment.store_file(store.config.store_id, PORT)
     except StateError:
@@ -74,8 +75,7 @@ def save_port(store: Store, environment: Environment, port: int) -> None:
         path = environment.store_file(store.config.store_id, PORT)
     except StateError:
         return
-    folder, _, _ = path.rpartition("/")
-    store.disk.make_directory(folder)
+    store.disk.make_directory(os.path.dirname(path))
     replace_file(store.disk, path, str(port).encode(), durable=False, private=True)
 
 
@@ -106,7 +106,7 @@ class Access:
         self._unused: set[str] = set()
 
     def link(self) -> str:
-        """Return an address that lets one browser in."""
+        """Return a link that logs one browser in."""
         token = self._token
         if not token:
             token = secrets.token_urlsafe(24)

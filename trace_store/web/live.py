@@ -1,4 +1,4 @@
-"""What changed, told to open pages as server-sent events.
+"""Server-sent events, by which open pages hear of changes.
 
 A page first hears `hello` with a position, then fetches what it shows, then applies what came later. After a broken
 connection the browser sends the last position that it saw, and gets what it missed. If that is no longer known, or a
@@ -43,7 +43,7 @@ class Hub:
         return f"{self._boot}-{self._number}"
 
     def pass_on(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Tell the pages that keep up something that soon passes; it has no position, and nobody misses it."""
+        """Send an event that is not kept: pages with many waiting events do not get it, and it has no position."""
         event = _encoded(kind, data)
         for page in self._pages:
             if page.qsize() < QUEUED // 2:

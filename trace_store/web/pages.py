@@ -1,4 +1,4 @@
-"""The pages other than that of a session: lists, a context at a step, comparisons, trash, trajectories, search."""
+"""All other pages: lists, a context at a step, comparisons, trash, trajectories, search."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from trace_store.web.shell import (
 )
 
 ACTIVE_MILLISECONDS = 120_000
-"""A session whose last message is younger counts as active."""
+"""A session is active if its last message is younger than this."""
 MOST_SESSIONS = 500
 HITS = 100
 LARGEST = 10
@@ -213,7 +213,7 @@ def _steps(
 ) -> tuple[ObjectId | None, ObjectId]:
     """Return the commits of the step before and of the one that is shown.
 
-    Before a message, the step is the request that it answers, and the one before is that of the answer before.
+    For the context before a message, these are the request that it answers and the request before that.
     """
     if stop == len(context) or before is None or len(repo.compile(before)) != stop:
         return before, oid
@@ -314,7 +314,7 @@ def _cache_note(diff: ContextDiff) -> str:
         return f"All that was sent before stays in the prompt cache; {new:,} tokens are new."
     kept = f"{diff.tokens_reused:,} of {diff.tokens_before:,} tokens stay"
     why = "the tools changed" if diff.tools_differ else f"message {diff.common_count + 1} changed"
-    return f"The prompt cache breaks, because {why}: {kept}, and {diff.tokens_new:,} are read anew."
+    return f"The prompt cache breaks, because {why}: {kept}, and {diff.tokens_new:,} are processed again."
 
 
 def _change(change: MessageChange, name: str) -> Markup:

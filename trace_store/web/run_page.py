@@ -18,27 +18,28 @@ STEPS = 200
 """Steps of one page."""
 MOST_RUNS = 500
 KEPT = 8
-"""Number of runs whose steps are remembered, so that a page that is watched reads only what is new."""
+"""Number of runs that are kept in memory."""
 FOLDED_LINES = 40
 _WEB = ("http://", "https://")
 
 
 class Timelines:
-    """The runs that pages showed last."""
+    """The page of a run. It keeps the runs that were shown last, so that a watched one is not read again."""
 
     def __init__(self) -> None:
         self._known: dict[str, RunRecord] = {}
 
-    def read(self, repo: Repo, id: str) -> RunRecord:
-        """Return a run as it is now; raises as `Runs.read`."""
+    def page(self, repo: Repo, id: str, start: int | None = None) -> Page:
+        """Return the timeline of a run; of a long one the last steps, or those from a number.
+
+        Raises:
+            RefNotFoundError: there is no such run.
+        """
         found = repo.runs.read(id, self._known.pop(id, None))
         self._known[id] = found
         while len(self._known) > KEPT:
             del self._known[next(iter(self._known))]
-        return found
-
-
-_timelines = Timelines()
+        return run_page(found, start)
 
 
 def runs_page(repo: Repo, *, state: str = "", agent: str = "") -> Page:
@@ -90,13 +91,8 @@ def run_line(info: RunInfo) -> Markup:
     return element("p", "run ", name, f": {info.status}, {said}{now}", class_="point")
 
 
-def run_page(repo: Repo, id: str, start: int | None = None) -> Page:
-    """Return the timeline of a run; of a long one the last steps, or those from a number.
-
-    Raises:
-        RefNotFoundError: there is no such run.
-    """
-    found = _timelines.read(repo, id)
+def run_page(found: RunRecord, start: int | None) -> Page:
+    """Return the timeline of a run from a step on; None shows the last steps."""
     state = found.info.state
     first = max(0, len(found.steps) - STEPS if start is None else start)
     shown = found.steps[first : first + STEPS]
@@ -153,7 +149,7 @@ def run_page(repo: Repo, id: str, start: int | None = None) -> Page:
 
 
 def _step(step: StepRecord, session: str, *, is_over: bool) -> Markup:
-    """Return a step of a timeline; the script streams into the element `text-N` of a running one."""
+    """Return a step of a timeline. The script shows streamed text in the element `text-N` of a running step."""
     status = INTERRUPTED if step.is_running and is_over else step.status
     kicker = [
         step.type.replace("_", " "),
@@ -211,7 +207,7 @@ def _content(content: str) -> Markup:
 
 
 def _sources(sources: tuple[StepSource, ...]) -> Iterator[Markup]:
-    """Yield the list of what a step read; only addresses of the web are links."""
+    """Yield the list of a step's sources; only http and https addresses become links."""
     items = []
     for each in sources:
         title = each.title or each.url

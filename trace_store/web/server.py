@@ -28,8 +28,8 @@ class Server:
         host, port: where it listens.
         read_only: whether it has no actions.
         is_open: whether other machines can connect.
-        link: an address that lets one browser in.
-        address: the address of the page for a browser that was let in before.
+        link: a link that logs one browser in.
+        address: the address of the page for a browser that is logged in.
     """
 
     def __init__(

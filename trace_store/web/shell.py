@@ -115,7 +115,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> Markup:
 
 
 def select(name: str, label: str, options: Iterable[str], chosen: str) -> Markup:
-    """Return a choice, whose first option is none of the others."""
+    """Return a choice; the first option means any."""
     shown = [element("option", f"any {label}", value="")]
     shown += [
         element("option", each, value=each, selected=each == chosen) for each in options if each

@@ -18,7 +18,7 @@ LOCAL = "127.0.0.1"
     Option(
         "--port",
         "port",
-        "The port (default: the one of the last time, else a free one; 0: a free one)",
+        "The port (default: the last one, or a free one; 0: a free one)",
         "N",
         number=True,
         least=0,

@@ -25,7 +25,7 @@ CHATS, OPENAI = "chats", "openai"
 
 
 _WIDE = (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF32_BE)
-"""Beginnings of files that are not in UTF-8; that of UTF-32 in the other order begins like one of UTF-16."""
+"""Byte order marks of UTF-16 and UTF-32; the one of little-endian UTF-32 begins like that of UTF-16."""
 
 
 def transcript(name: str, data: bytes) -> None:

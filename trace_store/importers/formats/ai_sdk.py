@@ -45,6 +45,7 @@ class AiSdkReader(DocumentReader):
     """
 
     AGENT = NAME
+    LABELS = ("role", "type")
     LISTS = LISTS
 
     def begin(self, fields: Mapping[str, Any]) -> None:
@@ -71,10 +72,6 @@ class AiSdkReader(DocumentReader):
             # A step is a round of its own: its results follow its calls.
             group = f"results-{number}-{at}" if message.role == "tool" else ""
             yield Turn((message,), time=time, author=author, group=group)
-
-    def label(self, record: Record) -> str:
-        role = record.data.get("role")
-        return role[:100] if isinstance(role, str) else super().label(record)
 
     def _name_session(self, fields: Mapping[str, Any]) -> None:
         names = (storable_name(fields.get(key)) for key in _SESSIONS)

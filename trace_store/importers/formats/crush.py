@@ -7,7 +7,6 @@ subagent's.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -26,10 +25,9 @@ from trace_store.importers.convert import (
 from trace_store.importers.session_database import (
     Rows,
     SessionDatabase,
-    is_database,
     json_value,
+    session_document,
 )
-from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Compaction, DocumentReader, Event, Turn
 from trace_store.objects.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.transcripts.sources import Record
@@ -37,7 +35,6 @@ from trace_store.transcripts.sources import Record
 NAME = "crush"
 SUFFIXES = (".db",)
 MAXIMUM_PARTS = 10_000
-_EXPORT = re.compile(rb'\{\s*"crush"\s*:\s*\{')
 _ROLES = ("assistant", "system", "tool", "user")
 
 
@@ -45,6 +42,7 @@ class CrushReader(DocumentReader):
     """Reader of one session."""
 
     AGENT = NAME
+    LABELS = ("role", "type")
     LISTS = ("messages",)
 
     def __init__(self, name: str) -> None:
@@ -74,10 +72,6 @@ class CrushReader(DocumentReader):
         author = {"assistant": message.model, "user": "user"}.get(message.role, "")
         group = "results" if message.role == "tool" else ""
         yield Turn((message,), key, time, author, group=group)
-
-    def label(self, record: Record) -> str:
-        role = record.data.get("role")
-        return role[:100] if isinstance(role, str) else super().label(record)
 
 
 def _message(data: Mapping[str, Any]) -> PlannedMessage | None:
@@ -154,11 +148,6 @@ def _file(media: Any, data: Any) -> Part | None:
     return image if image.url is None else None
 
 
-def recognises(head: bytes) -> bool:
-    """Return True if a file starts like a database of Crush, or a session of one."""
-    return DATABASE.recognises(head) or _EXPORT.match(head.lstrip()) is not None
-
-
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
     """Return the sessions of a project; a database that cannot be read itself."""
     return DATABASE.found(os.path.join(project_dir, ".crush", "crush.db"), disk)
@@ -170,9 +159,7 @@ def _sessions(rows: Rows) -> Iterator[tuple[str, str]]:
 
 
 def _document(rows: Rows, id_: str) -> dict[str, Any]:
-    session = next(rows("SELECT * FROM sessions WHERE id = ?", id_), {"id": id_})
-    query = "SELECT * FROM messages WHERE session_id = ? ORDER BY created_at, rowid"
-    return {"crush": session, "messages": list(rows(query, id_))}
+    return session_document(rows, NAME, id_, "created_at, rowid")
 
 
 DATABASE = SessionDatabase(
@@ -182,13 +169,4 @@ DATABASE = SessionDatabase(
     _sessions,
     _document,
 )
-FORMAT = TurnFormat(
-    NAME,
-    SUFFIXES,
-    recognises,
-    CrushReader,
-    lambda head: True,
-    finds,
-    is_database,
-    DATABASE.inside,
-)
+FORMAT = DATABASE.format(SUFFIXES, CrushReader, finds)

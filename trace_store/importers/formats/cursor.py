@@ -7,7 +7,6 @@ bubbles in the conversation's row. A bubble is a prompt, reasoning, a text, or a
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -25,9 +24,8 @@ from trace_store.importers.convert import (
     unreadable_message,
 )
 from trace_store.importers.json_records import compact
-from trace_store.importers.session_database import Rows, SessionDatabase, is_database, json_value
+from trace_store.importers.session_database import Rows, SessionDatabase, json_value
 from trace_store.importers.sniff import is_below, read_head
-from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import DocumentReader, Event, Turn
 from trace_store.objects.parts import Part, Reasoning, ToolCall, ToolResult
 from trace_store.transcripts.sources import Record
@@ -35,7 +33,6 @@ from trace_store.transcripts.sources import Record
 NAME = "cursor"
 SUFFIXES = (".vscdb",)
 MAXIMUM_PARTS = 10_000
-_EXPORT = re.compile(rb'\{\s*"cursor"\s*:\s*\{')
 _PLACES = ("~/.config/Cursor/User", "~/Library/Application Support/Cursor/User")
 _USER, _ASSISTANT = 1, 2
 _FAILED = ("cancelled", "error")
@@ -138,25 +135,28 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _items(value: Any) -> list[Any]:
+    """Return a list; empty for anything else."""
+    return value if isinstance(value, list) else []
+
+
 def _last_of(key: Any) -> str:
     return key.rpartition(":")[2] if isinstance(key, str) else ""
 
 
 def _listed(composer: Mapping[str, Any]) -> list[str]:
     """Return the ids of a conversation's bubbles, in order."""
-    headers = composer.get("fullConversationHeadersOnly")
-    ids = [_object(each).get("bubbleId") for each in headers] if isinstance(headers, list) else []
+    headers = _items(composer.get("fullConversationHeadersOnly"))
+    ids = [_object(each).get("bubbleId") for each in headers]
     return [id_ for id_ in ids if isinstance(id_, str)]
 
 
 def _inline(composer: Mapping[str, Any]) -> list[Any]:
-    bubbles = composer.get("conversation")
-    return bubbles if isinstance(bubbles, list) and not _listed(composer) else []
+    return [] if _listed(composer) else _items(composer.get("conversation"))
 
 
 def _images(data: Mapping[str, Any]) -> Iterator[Part]:
-    images = data.get("images")
-    for image in images[:MAXIMUM_PARTS] if isinstance(images, list) else ():
+    for image in _items(data.get("images"))[:MAXIMUM_PARTS]:
         yield opaque(NAME, image)
 
 
@@ -176,11 +176,6 @@ def _call(key: str, tool: Mapping[str, Any]) -> tuple[Part | None, ToolResult | 
         return ToolCall(id_, name, arguments), None
     texts = [each if isinstance(each, str) else compact(each) for each in (result, error) if each]
     return ToolCall(id_, name, arguments), ToolResult(id_, text_parts(*texts), failed)
-
-
-def recognises(head: bytes) -> bool:
-    """Return True if a file starts like a database of Cursor, or a conversation of one."""
-    return DATABASE.recognises(head) or _EXPORT.match(head.lstrip()) is not None
 
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
@@ -211,7 +206,7 @@ def _ids_of_workspace(folder: str, project_dir: str, disk: Disk) -> list[str]:
     except TraceError:
         return []
     composers = _object(value).get("allComposers")
-    found = [_object(each).get("composerId") for each in composers or ()]
+    found = [_object(each).get("composerId") for each in _items(composers)]
     return [id_ for id_ in found if isinstance(id_, str)]
 
 
@@ -252,13 +247,4 @@ DATABASE = SessionDatabase(
     _sessions,
     _document,
 )
-FORMAT = TurnFormat(
-    NAME,
-    SUFFIXES,
-    recognises,
-    CursorReader,
-    lambda head: True,
-    finds,
-    is_database,
-    DATABASE.inside,
-)
+FORMAT = DATABASE.format(SUFFIXES, CursorReader, finds)

@@ -1,13 +1,12 @@
 """Goose: sessions in a database, exported sessions, and the files of builds before the database.
 
-A message is a row whose content is JSON; the file of an older build has one a line. A message that the agent no longer
-sees was replaced by the next one that only the agent sees, a summary.
+A message is a row with JSON content; files of older builds have one a line. A summary is a message that only the agent
+sees. It replaces the messages before it that the agent no longer sees.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -30,10 +29,10 @@ from trace_store.importers.session_database import (
     SessionDatabase,
     is_database,
     json_value,
+    session_document,
     works_below,
 )
 from trace_store.importers.sniff import file_shape, first_records, is_below, read_head
-from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import Compaction, DocumentReader, Event, Turn
 from trace_store.objects.parts import Part, Reasoning, ToolCall, ToolResult
 from trace_store.transcripts.sources import Record
@@ -41,7 +40,6 @@ from trace_store.transcripts.sources import Record
 NAME = "goose"
 SUFFIXES = (".db", ".json", ".jsonl")
 MAXIMUM_PARTS = 10_000
-_EXPORT = re.compile(rb'\{\s*"goose"\s*:\s*\{')
 _SESSION_KEYS = frozenset({"working_dir", "extension_data"})
 _FIRST_LINE = frozenset({"working_dir", "description", "message_count"})
 _NOTICES = frozenset(
@@ -61,6 +59,7 @@ class GooseReader(DocumentReader):
     """Reader of one session."""
 
     AGENT = NAME
+    LABELS = ("role", "type")
     LISTS = ("messages", "conversation")
 
     def __init__(self, name: str) -> None:
@@ -113,10 +112,6 @@ class GooseReader(DocumentReader):
                 message._replace(skipped=True, labels=("user-only",)) for message in turn.messages
             )
             yield turn._replace(messages=said)
-
-    def label(self, record: Record) -> str:
-        role = record.data.get("role")
-        return role[:100] if isinstance(role, str) else super().label(record)
 
 
 def _visibility(data: Mapping[str, Any]) -> tuple[bool, bool]:
@@ -220,11 +215,9 @@ def recognises(head: bytes) -> bool:
     """Return True if a file starts like a database of Goose, or a session of one."""
     if is_database(head):
         return DATABASE.recognises(head)
-    if _EXPORT.match(head.lstrip()):
+    if DATABASE.recognises(head) or file_shape(head).single("conversation").keys() >= _SESSION_KEYS:
         return True
-    if file_shape(head).single("conversation").keys() >= _SESSION_KEYS:
-        return True
-    return any(form.keys() >= _FIRST_LINE for form in first_records(head, 1))
+    return not _reads_document(head)
 
 
 def _reads_document(head: bytes) -> bool:
@@ -258,9 +251,7 @@ def _sessions(rows: Rows) -> Iterator[tuple[str, str]]:
 
 
 def _document(rows: Rows, id_: str) -> dict[str, Any]:
-    session = next(rows("SELECT * FROM sessions WHERE id = ?", id_), {"id": id_})
-    query = "SELECT * FROM messages WHERE session_id = ? ORDER BY id"
-    return {"goose": session, "messages": list(rows(query, id_))}
+    return session_document(rows, NAME, id_, "id")
 
 
 DATABASE = SessionDatabase(
@@ -270,13 +261,4 @@ DATABASE = SessionDatabase(
     _sessions,
     _document,
 )
-FORMAT = TurnFormat(
-    NAME,
-    SUFFIXES,
-    recognises,
-    GooseReader,
-    _reads_document,
-    finds,
-    is_database,
-    DATABASE.inside,
-)
+FORMAT = DATABASE.format(SUFFIXES, GooseReader, finds, recognises, _reads_document)

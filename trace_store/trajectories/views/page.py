@@ -94,7 +94,7 @@ def _document(view: View, top: Markup, content: Markup) -> str:
 
 @functools.cache
 def trajectory_style() -> str:
-    """Return what the style sheet of trajectories adds to that of exported pages."""
+    """Return the style sheet of trajectories, which follows that of exported pages."""
     data = pkgutil.get_data(__package__, STYLE)
     if data is None:
         raise StorageError("missing style sheet", path=STYLE)
