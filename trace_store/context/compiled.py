@@ -559,10 +559,6 @@ class CompiledContext(RenderableContext):
         """How `text_token_count` was counted: `exact:…`, `estimate:…` or `custom:…`."""
         return self._counting.source
 
-    def count_like(self, other: CompiledContext) -> None:
-        """Count as another context does, so that tokens of both can be compared."""
-        self._known_counting = other._counting
-
     def message_tokens(self, start: int = 0, stop: int | None = None) -> list[tuple[int, int]]:
         """Return (tokens, text tokens) of each message or a range of them, scaled for the model."""
         return self._counting.scale_each(self._sizes(start, stop))
@@ -724,6 +720,11 @@ def count_of(context: CompiledContext, sums: Sums) -> int:
 def last_report(context: CompiledContext) -> MeasuredReport | None:
     """Return the last report on a context or an ancestor's, whether it is credible or not."""
     return context._any_report()
+
+
+def count_like(context: CompiledContext, other: CompiledContext) -> None:
+    """Make a context count as another one does, so that tokens of both can be compared."""
+    context._known_counting = other._counting
 
 
 def media_rule_of(context: CompiledContext) -> MediaRule:

@@ -19,6 +19,7 @@ from trace_store.context.compile_index import GHOST, IS_MARKED, START, MessageRe
 from trace_store.context.compiled import (
     CompiledContext,
     CompiledMessage,
+    count_like,
     stored_message,
     tokens_before,
 )
@@ -364,7 +365,7 @@ def diff(
     # A fixed order of the sides, so that ties are resolved the same way in both directions.
     turned = _rank(sides[0]) > _rank(sides[1])
     one, other = reversed(sides) if turned else sides
-    one.count_like(other)  # their answers may name different models
+    count_like(one, other)  # their answers may name different models
     found = _Comparison(contexts, one, other)
     return found.result(turned=turned)
 
