@@ -41,10 +41,12 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / ".trace-example" / "README.md",
 ]
+LOOKED_UP = ("cli", "json", "errors", "findings")
+"""Tables in which a reader looks up one name."""
 GUIDES = [
     page
     for page in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md")]
-    if page.stem not in ("cli", "json") and not page.stem.startswith("benchmarks")
+    if page.stem not in LOOKED_UP and not page.stem.startswith("benchmarks")
 ]
 MAXIMUM_GUIDE_WORDS = 40_000
 TRANSCRIPTS = os.environ.get("TRACE_TEST_TRANSCRIPTS")
