@@ -502,6 +502,31 @@ def test_sessions_and_agents_by_the_names_of_their_branches() -> None:
             found(session=wrong)
 
 
+def test_a_message_that_several_sessions_share_is_found_in_each() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    names = [f"sessions/codex/{name}" for name in ("first", "fork", "other", "same")]
+    first = repo.line(names[0])
+    first.append("user", "a zebra before the fork")
+    for name in (names[1], names[3]):
+        repo.branches.create(name, start=names[0])
+    first.append("user", "a zebra after it")
+    repo.line(names[1]).append("user", "a zebra of the fork")
+    repo.line(names[2]).append("user", "another zebra")
+
+    def found(session: str) -> list[tuple[str, str]]:
+        hits = search(repo.store, "zebra", SearchFilter(session=session))
+        return [(hit.snippet.text, hit.ref.rpartition("/")[2]) for hit in hits]
+
+    before, after = "a zebra before the fork", "a zebra after it"
+    assert found("fork") == [("a zebra of the fork", "fork"), (before, "fork")]
+    assert found("first") == [(after, "first"), (before, "first")]
+    assert found("same") == [(before, "same")]
+    assert found("other") == [("another zebra", "other")]
+    assert len(found("sessions/codex")) == 4
+    repo.line(names[3]).append("user", "a zebra later")
+    assert found("same") == [("a zebra later", "same"), (before, "same")]
+
+
 def said_where(repo: Repo, **where: str) -> list[str]:
     return said(repo, "zebra", wanted=SearchFilter(**where))  # type: ignore[arg-type]
 

@@ -33,7 +33,7 @@ from trace_store.objects.parts import ToolCall
 from trace_store.search.segments import segmented
 from trace_store.store.store import Store
 
-VERSION = 6
+VERSION = 7
 BATCH_COMMITS = 2_000
 """Number of commits in a transaction; an interrupted build continues after the last one."""
 MAXIMUM_TEXT = 1 << 20
@@ -44,6 +44,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
 CREATE TABLE commits (id INTEGER PRIMARY KEY);
 CREATE TABLE tips (ref TEXT PRIMARY KEY, tip BLOB, grew INTEGER) WITHOUT ROWID;
+CREATE TABLE forks (ref TEXT, oid BLOB, PRIMARY KEY (ref, oid)) WITHOUT ROWID;
 CREATE TABLE messages (
   id INTEGER PRIMARY KEY, made_by INTEGER, number INTEGER, ref INTEGER, time INTEGER, role INTEGER, kind INTEGER,
   tool INTEGER
@@ -104,6 +105,7 @@ class SearchIndex:
         moved = [ref for ref in tips if ref not in before or before[ref][0] != b"".join(tips[ref])]
         deleted = [ref for ref in before if ref not in tips and before[ref][1]]
         rows = [(ref, before[ref][0], False) for ref in deleted]
+        forks: list[tuple[str, bytes]] = []
         count = 0
         # A table rather than a list, because the first time it holds all commits.
         base.execute(
@@ -123,6 +125,7 @@ class SearchIndex:
                 size = len(tips[ref][0])
                 old_tips = {old[at : at + size] for at in range(0, len(old), size)}
                 grew = grew and old_tips <= indexed  # it descends from its old tips
+                forks += [(ref, bytes(oid)) for oid in indexed - old_tips]
                 rows.append((ref, b"".join(tips[ref]), grew))
         # The walk yields children first; in reverse order of `at`, parents come first among commits of the same time.
         ordered = base.execute("SELECT oid, ref FROM fresh ORDER BY time, at DESC")
@@ -138,6 +141,7 @@ class SearchIndex:
         base.execute("DROP TABLE fresh")
         with base:
             base.executemany("INSERT OR REPLACE INTO tips VALUES (?, ?, ?)", rows)
+            base.executemany("INSERT OR IGNORE INTO forks VALUES (?, ?)", forks)
             base.execute("INSERT OR REPLACE INTO meta VALUES ('refs', ?)", (state,))
         total = base.execute("SELECT count(*) FROM commits").fetchone()[0]
         if count > BATCH_COMMITS and 2 * count > total:
@@ -168,6 +172,13 @@ class SearchIndex:
         """Return True if a branch only ever grew, so that it still contains every commit indexed through it."""
         found = self.base.execute("SELECT grew FROM tips WHERE ref = ?", (branch,)).fetchone()
         return found is not None and bool(found[0])
+
+    def forks(self, branches: Iterable[str]) -> dict[str, list[ObjectId]]:
+        """Return where branches join others that were indexed first, and share all commits from there on."""
+        found: dict[str, list[ObjectId]] = {}
+        for ref, oid in self.base.execute("SELECT ref, oid FROM forks"):
+            found.setdefault(ref, []).append(ObjectId(oid))
+        return {ref: found[ref] for ref in branches if ref in found}
 
     def count_texts(self, words: Iterable[str]) -> dict[str, int]:
         """Return the number of texts with each word."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Generator, Iterable
+from collections.abc import Collection, Generator, Iterable
 from contextlib import ExitStack, closing
 from itertools import chain, islice
 from typing import Any
@@ -31,6 +31,7 @@ from trace_store.search.index import (
     SearchIndex,
     digits_of,
     indexed_versions,
+    number_of,
 )
 from trace_store.search.segments import phrase_pattern, segmented
 from trace_store.store.revision import commits_of
@@ -139,7 +140,7 @@ class Hit:
 
     Attributes:
         address: the message's address.
-        ref: a branch that has it.
+        ref: a branch that has it; with a filter by session or agent, one of theirs.
         time: when it was written, in milliseconds since the epoch.
         role: its role; "" for an edit.
         snippet: the text around the hit; the match is empty if the words do not occur literally.
@@ -204,9 +205,9 @@ def search(
         )
     with SearchIndex(store) as index:
         index.catch_up(progress)
-        _check_filter(wanted, index.branches)
+        among = _branches_of(wanted, index.branches)
         exact = [f'"{each}"' for each in phrases if not regex and term_of(each)]
-        builder = _HitBuilder(store, index, " ".join([*exact, query]), pattern, wanted)
+        builder = _HitBuilder(store, index, " ".join([*exact, query]), pattern, wanted, among)
         most = max(limit, RANKED if ranked else NEWEST)
         best = " AND ".join([f"({match})", *map(fts_query, exact)]) if match and exact else ""
         matching = [best, match] if best else [match]
@@ -323,15 +324,17 @@ def _rows(
     if match:
         test("words MATCH ?", match)
 
-    def named(column: str, *patterns: str, of: str = "name") -> None:
+    def named(column: str, *patterns: str, of: str = "name", otherwise: str = "0") -> None:
         either = " OR ".join([f"{of} LIKE ? ESCAPE '\\'"] * len(patterns))
-        test(f"m.{column} IN (SELECT id FROM names WHERE {either})", *patterns)
+        test(f"(m.{column} IN (SELECT id FROM names WHERE {either}) OR {otherwise})", *patterns)
 
+    shared = "m.made_by IN (SELECT id FROM shared)"  # by a branch that was indexed first
     if wanted.session:
         session = _escaped(wanted.session)
-        named("ref", f"{BRANCHES}{session}%", f"%/{session}%")
+        named("ref", f"{BRANCHES}{session}%", f"%/{session}%", otherwise=shared)
     if wanted.agent:
-        named("ref", f"{BRANCHES}sessions/{_escaped(wanted.agent)}/%")
+        agent = _escaped(wanted.agent)
+        named("ref", f"{BRANCHES}sessions/{agent}/%", otherwise=shared)
     if wanted.role:
         named("role", _escaped(wanted.role))
     if wanted.kind:
@@ -364,8 +367,8 @@ def _rows(
         yield from base.execute(f"{query} LIMIT -1 OFFSET {newest}", values)
 
 
-def _check_filter(wanted: SearchFilter, branches: Iterable[str]) -> None:
-    """Check that the session and the agent of a filter exist.
+def _branches_of(wanted: SearchFilter, branches: Iterable[str]) -> set[str] | None:
+    """Return the branches of the session and the agent of a filter; None if it asks for neither.
 
     Raises:
         InvalidInputError: no branch belongs to them.
@@ -381,11 +384,15 @@ def _check_filter(wanted: SearchFilter, branches: Iterable[str]) -> None:
     if wanted.agent and wanted.agent not in agents:
         known = f"; there are {', '.join(agents)}" if agents else ""
         raise InvalidInputError(f"no session of agent {wanted.agent[:40]!r}{known}")
-    session = wanted.session
-    if session and not any(name.startswith(session) or f"/{session}" in name for name in names):
+    session, folder = wanted.session, f"sessions/{wanted.agent}/" if wanted.agent else ""
+    found = [name for name in names if name.startswith(session) or f"/{session}" in name]
+    if session and not found:
         raise InvalidInputError(
             f"no session or branch begins with {session[:80]!r}", code=ErrorCode.SESSION_NOT_FOUND
         )
+    if not (session or folder):
+        return None
+    return {BRANCHES + name for name in found if name.startswith(folder)}
 
 
 def _escaped(text: str) -> str:
@@ -407,13 +414,19 @@ def _compile_pattern(pattern: str) -> Any:
 
 
 class _HitBuilder:
-    """Converts rows of the index to hits; drops those whose commit is on no branch any more.
+    """Converts rows of the index to hits; drops those whose commit is on no branch any more, or on none of `among`.
 
-    A version that several commits carry is one hit.
+    A version that several commits carry is one hit. It fills the table `shared`, which `_rows` asks.
     """
 
     def __init__(
-        self, store: Store, index: SearchIndex, query: str, pattern: Any, wanted: SearchFilter
+        self,
+        store: Store,
+        index: SearchIndex,
+        query: str,
+        pattern: Any,
+        wanted: SearchFilter,
+        among: Collection[str] | None = None,
     ) -> None:
         self._store = store
         self._index = index
@@ -427,6 +440,12 @@ class _HitBuilder:
         self._contexts = ContextCompiler(store)
         self._branches: dict[ObjectId, str | None] = {}
         self._seen: set[tuple[Address, int]] = set()  # with the hash of the text
+        self._among = among
+        self._sharing = index.forks(among or ())
+        base, forks = index.base, list(dict.fromkeys(chain(*self._sharing.values())))
+        base.execute("CREATE TEMP TABLE IF NOT EXISTS shared (id INTEGER PRIMARY KEY)")
+        shared = ((number_of(oid),) for oid in self._commits.walk(forks) if forks)
+        base.executemany("INSERT OR IGNORE INTO shared VALUES (?)", shared)
 
     def hits(self, rows: Generator[sqlite3.Row, None, None]) -> Generator[Hit, None, None]:
         """Yield the hits of rows, and close them."""
@@ -482,17 +501,19 @@ class _HitBuilder:
 
     def _branch(self, commit: ObjectId, first: str) -> str | None:
         """Return a branch that contains a commit, preferably the one it was indexed through."""
+        is_wanted = self._among is None or first in self._among
         if first not in self._growing:
-            self._growing[first] = self._index.only_grew(first)
+            self._growing[first] = is_wanted and self._index.only_grew(first)
         if self._growing[first]:
             return first
         if commit not in self._branches:
             # An event belongs to one trajectory; a message may be on many branches.
-            shares = self._namespace == BRANCHES
-            others = (ref for ref in self._tips if ref != first) if shares else ()
+            shares = self._tips if self._namespace == BRANCHES else ()
+            others = shares if self._among is None else self._sharing
+            refs = [first] if is_wanted and first in self._tips else []
             leading = (
                 ref
-                for ref in chain([first] if first in self._tips else [], others)
+                for ref in dict.fromkeys((*refs, *others))
                 if any(self._commits.is_ancestor(commit, tip) for tip in self._tips[ref])
             )
             self._branches[commit] = next(leading, None)
