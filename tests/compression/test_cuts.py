@@ -197,7 +197,7 @@ def test_an_output_in_a_json_object_is_cut_by_its_lines() -> None:
 
 def test_a_long_argument_is_cut_to_a_few_lines() -> None:
     made = ToolCall("1", "Write", json.dumps({"file_path": "a.py", "content": LONG * 3}))
-    cut = shorter_call(made, "abc.0")
+    cut = shorter_call(made, "abc.0", 24, 0.0)
     assert isinstance(cut, ToolCall)
     arguments = json.loads(cut.arguments)
     assert arguments["file_path"] == "a.py"
@@ -419,7 +419,7 @@ def test_which_lines_are_kept(lines: list[str], tokens: int, failures: bool, kep
 def test_the_arguments_of_a_call_that_are_cut() -> None:
     longest, longer = "x" * 400, "y\n" * 300
     given = {"a": longest, "b": [longer, {"c": longer}], "d": 1}
-    cut = shorter_call(ToolCall("1", "Write", json.dumps(given)), "abc.0")
+    cut = shorter_call(ToolCall("1", "Write", json.dumps(given)), "abc.0", 24, 0.0)
     assert isinstance(cut, ToolCall)
     note = "[200 lines removed: trace expand abc.0]"
     short = "\n".join(["y"] * 60 + [note] + ["y"] * 40)
@@ -427,7 +427,7 @@ def test_the_arguments_of_a_call_that_are_cut() -> None:
     assert (cut.id, cut.name) == ("1", "Write")
     for arguments in ("[1]", "no JSON", json.dumps({"a": longest})):
         made = ToolCall("1", "Write", arguments)
-        assert shorter_call(made, "abc.0") is made
+        assert shorter_call(made, "abc.0", 24, 0.0) is made
 
 
 @pytest.mark.parametrize(

@@ -322,7 +322,7 @@ def test_what_is_left_of_an_output_is_whole_lines(tokens: int) -> None:
 
 def test_a_short_output_stays_as_it_is() -> None:
     assert shortened("x" * (4 * 50 + 320), 50, "abc.0") == ""
-    assert shortened("x" * (4 * 50 + 321), 50, "abc.0").count("x") == 4 * 50 + 1
+    assert 180 < shortened("x" * (4 * 50 + 321), 50, "abc.0").count("x") <= 4 * 50
     assert shortened(LONG, 0, "abc.0") == "[120 lines removed: trace expand abc.0]"
 
 
@@ -459,12 +459,12 @@ def varied() -> Repo:
         (11_000, 10_600, [2], {3: 1, 9: 1}, 0),
         (10_300, 10_150, [2, 1, 1], {2: 2, 3: 1, 5: 3, 9: 1}, 0),
         (8_900, 8_750, [2, 1, 1, 1], {2: 2, 3: 1, 5: 3, 9: 1, 13: 4}, 0),
-        (6_800, 6_650, [2, 1, 1, 4], {2: 2, 3: 1, 5: 3, 9: 1, 13: 4, 15: 4}, 0),
-        (5_400, 5_250, [2, 1, 1, 7], {2: 2, 3: 1, 5: 4, 9: 1, 13: 4, 15: 4}, 0),
-        (2_600, 2_350, [2, 1, 1, 11, 1], {2: 2, 3: 1, 5: 4, 6: 5, 9: 1, 13: 4, 15: 4, 17: 4}, 0),
-        (1_900, 1_780, [2, 1, 1, 11, 1, 1], {13: 4, 15: 4, 17: 4}, 8),
-        (1_200, 1_080, [2, 1, 1, 11, 1, 2, 1], {10: 7, 17: 4}, 12),
-        (500, 640, [2, 1, 1, 13, 1, 2, 1], {10: 7, 17: 4}, 12),
+        (6_800, 6_650, [2, 1, 1, 2, 1], {2: 2, 3: 1, 5: 3, 6: 5, 9: 1, 13: 4, 15: 4}, 0),
+        (5_400, 5_100, [2, 1, 1, 2, 1], {2: 2, 3: 1, 5: 3, 6: 5, 9: 1, 13: 4, 15: 4}, 0),
+        (2_600, 2_350, [2, 1, 1, 4, 1], {2: 2, 3: 1, 5: 4, 6: 5, 9: 1, 13: 4, 15: 4, 17: 4}, 0),
+        (1_900, 1_780, [2, 1, 1, 4, 1, 1], {13: 4, 15: 4, 17: 4}, 8),
+        (1_200, 1_080, [2, 1, 1, 4, 1, 2, 1], {10: 7, 17: 4}, 12),
+        (500, 640, [2, 1, 1, 4, 1, 2, 1], {10: 7, 17: 4}, 12),
     ],
 )
 def test_the_steps_that_a_target_needs(
@@ -577,7 +577,7 @@ def test_a_reference_says_that_its_text_was_cut_and_that_is_counted() -> None:
         writes = [repo.compile().messages[at].address.short(8) for at in (5, 11)]
         before = repo.compile().token_count
         for target, is_cut in (
-            *((5_500, (False, False)), (3_000, (True, False))),
+            *((5_500, (False, False)), (4_000, (True, False))),
             (1_500, (True, True)),
         ):
             done = repo.compression.trim(target, keep_last=3)

@@ -21,8 +21,10 @@ from trace_store.context.activity import (
     ToDo,
     action_of,
     activity_of,
+    answers_in,
     counts_checks,
     output_lines,
+    shows_text,
     test_program,
     was_stopped,
 )
@@ -37,6 +39,7 @@ from trace_store.context.wording import (
     head_and_tail,
     is_narration,
     is_prompt,
+    own_words,
     sentences,
 )
 from trace_store.objects.parts import ToolCall, ToolResult
@@ -67,6 +70,7 @@ _RECENT_REQUESTS, _RECENT_CHARACTERS = 4, 600
 """The last requests are quoted at greater length, because they decide what to do next."""
 _OUTCOME_CHARACTERS = 800
 _TASK_CHARACTERS = 200
+_ANSWER_CHARACTERS = 600
 _VERBS = {READ: "read", WRITE: "wrote", RUN: "ran", SEARCH: "searched", AGENT: "sent an agent"}
 _REPEATED = 3
 """A prompt that comes up so often is written by a program."""
@@ -100,6 +104,8 @@ _QUESTION = re.compile(
 )
 _FEW_WORDS = 3
 """A reply with at most this many words needs the question."""
+_DIRECTIVE = re.compile(r"^::[\w-]+\{[^\n]*\}$", re.MULTILINE)
+"""What Codex tells its desktop program at the end of an answer."""
 _INTERRUPTED = "[Request interrupted by user"
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _SHELL_AROUND = re.compile(
@@ -371,7 +377,7 @@ def _request_in(message: MessageLike) -> str:
         return "" if _OWN_COMMANDS.match(name) else f"{name} {words}".strip()
     if not is_prompt(message):
         return ""
-    return _WRAPPED_REQUEST.split(text)[-1].strip()
+    return _WRAPPED_REQUEST.split(own_words(text))[-1].strip()
 
 
 def _in_context(text: str, answered: str) -> str:
@@ -390,7 +396,7 @@ def _last_answer(messages: Sequence[MessageLike]) -> tuple[str, bool]:
     for message in reversed(messages):
         has_calls |= any(isinstance(part, ToolCall | ToolResult) for part in message.parts)
         if message.role == "assistant" and (text := message.text.strip()):
-            return _ends(text, _OUTCOME_CHARACTERS), not has_calls
+            return _ends(_DIRECTIVE.sub("", text), _OUTCOME_CHARACTERS), not has_calls
     return "", True
 
 
@@ -497,19 +503,26 @@ def _constraints(prompts: Sequence[str]) -> Iterator[str]:
 
 
 def _decisions(messages: Sequence[MessageLike]) -> Iterator[Decision]:
-    """Yield the decisions without repetitions."""
+    """Yield the decisions without repetitions, and what the user answered to questions."""
     seen: set[str] = set()
-    for each in decisions_in(messages):
-        if each.text.casefold() not in seen:
-            seen.add(each.text.casefold())
-            yield each
+    answers = answers_in(messages)
+    for at, message in enumerate(messages):
+        found = list(decisions_in([message]))
+        if at in answers:
+            said = excerpt(f"The user answered: {answers[at]}", _ANSWER_CHARACTERS)
+            found.append(Decision(said, "", getattr(message, "address", None)))
+        for each in found:
+            if each.text.casefold() not in seen:
+                seen.add(each.text.casefold())
+                yield each
 
 
 def _last_commit(activity: Activity) -> str:
     """Return the id that the last `git commit` printed, or ""."""
     found = ""
     for step in activity.steps:
-        if "git commit" in step.action.text and (ids := _COMMITTED.findall(step.said)):
+        said = "\n".join(output_lines(step.said)) if "git commit" in step.action.text else ""
+        if ids := _COMMITTED.findall(said):
             found = ids[-1]
     return found
 
@@ -581,7 +594,9 @@ def _open_ends(messages: Sequence[MessageLike], activity: Activity) -> Iterator[
             found.append(f"No result yet: {excerpt(step.action.subject, 100)}{folder}")
         elif is_recent and step.outcome.failed and REJECTED.search(step.outcome.error):
             found.append(f"Rejected by the user: {excerpt(step.action.subject, 100)}")
-        elif step.action.kind == RUN and not was_stopped(step.outcome):
+        elif step.action.kind == RUN and not (
+            was_stopped(step.outcome) or shows_text(step.action)
+        ):
             # A later run in another form, or with other options, tells whether it still fails.
             last[_check_of(step)] = step
     for check, step in last.items():

@@ -29,7 +29,7 @@ from trace_store.compression.summaries import (
     facts,
     length_faults,
 )
-from trace_store.context.activity import activity_of
+from trace_store.context.activity import activity_of, answers_in
 from trace_store.context.compiled import (
     as_counted,
     count_of,
@@ -42,7 +42,7 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.context.content import prefix_after, seen_of_entry
 from trace_store.context.fold import REPLACED, Entry, Fold
 from trace_store.context.snapshots import fold_of
-from trace_store.context.wording import is_inserted
+from trace_store.context.wording import is_inserted, own_words
 from trace_store.history.draft import CommitResult, Draft
 from trace_store.llm.contract import Model
 from trace_store.merge.llm_assist.answer import matches
@@ -52,7 +52,7 @@ from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.message import Message, load_parts, part_blobs
-from trace_store.objects.parts import ToolCall, ToolResult
+from trace_store.objects.parts import Text, ToolCall, ToolResult
 from trace_store.store.revision import resolve_commit
 from trace_store.store.store import Store
 
@@ -657,19 +657,31 @@ class Summaries:
         planner, state = self._planner, self._planner.state
         sources = set(run.sources)
         extra = [each for each in run.targets if each not in sources and kept[each]]
+        answers = answers_in(planner.messages(run.sources)) if self._model is None else {}
+        answered = {run.sources[at]: text for at, text in answers.items()}
         return [
-            SourceMessage(
-                entry.message["role"],
-                said := planner.said(entry.address),
-                kept[entry.address],
-                entry.address.short(8),
-                entry.message["role"] == "user"
-                and entry.message.get("kind", "dialogue") == "dialogue"
-                and not is_inserted(said),
-            )
+            self._source(entry, kept[entry.address], answered.get(entry.address, ""))
             for entry in (state.entry(each) for each in (*run.sources, *extra))
             if entry.message["role"] not in INSTRUCTIONS or kept[entry.address]
         ]
+
+    def _source(self, entry: Entry, kept: tuple[str, ...], answer: str) -> SourceMessage:
+        """Return a message to summarise; sentences are chosen from what is said, a model reads the calls, too."""
+        role, address = entry.message["role"], entry.address
+        if answer:
+            return SourceMessage("user", answer, kept, address.short(8), True)
+        [message] = self._planner.messages([address])
+        said = "\n".join(part.text for part in message.parts if isinstance(part, Text))
+        is_request = (
+            role == "user"
+            and entry.message.get("kind", "dialogue") == "dialogue"
+            and not is_inserted(said)
+        )
+        if self._model is not None:
+            said = self._planner.said(address)
+        elif is_request:
+            said = own_words(said)
+        return SourceMessage(role, said, kept, address.short(8), is_request)
 
     def draft_into(self, draft: Draft) -> None:
         """Add the operations of the compression to a draft."""

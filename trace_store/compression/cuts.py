@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from itertools import pairwise
 
 from trace_store.context.activity import (
     READ,
@@ -41,9 +42,12 @@ if TYPE_CHECKING:
     from trace_store.objects.parts import Part
 
 _ARGUMENT_CHARACTERS = 400
+_ARGUMENT_TOKENS = 50
+"""At least this many tokens of a long argument stay."""
 _PROSE_CHARACTERS = 400
 CHARACTERS_PER_TOKEN = 4
 _NAMES = 10
+_ELLIPSES = 6
 _NOTE_CHARACTERS = 320
 """A cut that saves fewer characters is not worth its note."""
 _TELLING_SHARE = 0.6
@@ -54,8 +58,10 @@ _UNUSUAL_SHARE = 0.1
 _CONCLUSION_CHARACTERS = 300
 _DECISIONS = _FAILURES = 2
 _ENDINGS = 3
+_LAST_SENTENCES = 5
 _FEWEST_WORDS = 6
 """A shorter sentence concludes nothing."""
+_MARK = 5
 GAP = "[…]"
 """The place of further removed lines, which the note before it counts."""
 _NOTE = re.compile(
@@ -92,29 +98,56 @@ def shortened(
     room = tokens * CHARACTERS_PER_TOKEN
     if len(text) <= room + _NOTE_CHARACTERS:
         return ""
-    text = unwrapped(text)
     gone = Counter({"lines": 0, "characters": 0})
-    lines = _NOTE.sub(lambda found: _counted(found, gone), text).splitlines()
+    whole = _NOTE.sub(lambda found: _counted(found, gone), unwrapped(text)).splitlines()
+    lines, long = _split_long(whole, room)
     chosen = _chosen(lines, room, failures=failures)
+    chosen |= _between(lines, chosen)
     shown: list[str] = []
-    if room and not chosen:  # no line is short enough
-        head, tail = head_and_tail(" ".join(lines), room)
-        gone["characters"] += len(text) - len(head) - len(tail)
-        shown = [head, GAP, tail]
-    else:
-        for at, line in enumerate(lines):
-            if at in chosen:
-                shown.append(line)
-            else:
-                gone["lines"] += line != GAP
-                if shown[-1:] != [GAP]:
-                    shown.append(GAP)
+    for at, line in enumerate(lines):
+        if at in chosen:
+            shown.append(line)
+        else:
+            gone["lines"] += line != GAP
+            if shown[-1:] != [GAP]:
+                shown.append(GAP)
+        if at in long and {at, at + 1} <= chosen:
+            shown.append(GAP)
+    for at, size in long.items():
+        kept = chosen & {at, at + 1}
+        gone["lines"] -= 1 if len(kept) < 2 else 0
+        gone["characters"] += size - sum(len(lines[each]) for each in kept) if kept else 0
     if GAP not in shown or not gone.total():
         return ""
     said = " and ".join(f"{n:,} {unit if n > 1 else unit[:-1]}" for unit, n in gone.items() if n)
     note = f"[{said} removed{', ' + outcome if outcome else ''}: trace expand {address}]"
     shown[shown.index(GAP)] = note
     return "\n".join(filter(None, shown))
+
+
+def _between(lines: Sequence[str], chosen: set[int]) -> set[int]:
+    """Return the indexes of lines between kept ones that are no longer than a mark in their place: blank ones."""
+    found: set[int] = set()
+    for before, behind in pairwise(sorted({-1, *chosen, len(lines)})):
+        gap = range(before + 1, behind)
+        if GAP not in lines[before + 1 : behind] and sum(len(lines[at]) + 1 for at in gap) <= _MARK:
+            found.update(gap)
+    return found
+
+
+def _split_long(lines: Sequence[str], room: int) -> tuple[list[str], dict[int, int]]:
+    """Return lines, with the head and the tail for each one that is too long, and the lengths of those by index."""
+    share = (room - 2 * _ELLIPSES) // min(3, sum(map(_says_something, lines)) or 1)
+    most = max(share, min(int(room * _TELLING_SHARE), _TELLING_CHARACTERS))
+    found: list[str] = []
+    long: dict[int, int] = {}
+    for line in lines:
+        if len(line) <= most:
+            found.append(line)
+        else:
+            long[len(found)] = len(line)
+            found += head_and_tail(line, most)
+    return found, long
 
 
 def _counted(note: re.Match[str], gone: Counter[str]) -> str:
@@ -217,7 +250,7 @@ def _unusual(lines: Sequence[str]) -> list[int]:
     """Return the indexes of the lines unlike all others, apart from numbers, if most lines are alike."""
     forms = [_VARYING.sub("#", line.strip()) for line in lines]
     count = Counter(forms)
-    single = [at for at, form in enumerate(forms) if form and count[form] == 1]
+    single = [at for at, form in enumerate(forms) if form not in ("", GAP) and count[form] == 1]
     return single if len(single) <= _UNUSUAL_SHARE * len(lines) else []
 
 
@@ -261,7 +294,7 @@ def _conclusions(texts: Sequence[str]) -> Iterator[str]:
     concluded = [
         each for each in told if not is_narration(each) and len(each.split()) >= _FEWEST_WORDS
     ]
-    last = next((each for each in reversed(concluded) if FINDING.search(each)), "")
+    last = next((x for x in reversed(concluded[-_LAST_SENTENCES:]) if FINDING.search(x)), "")
     last = last or (concluded[-1] if concluded else "")
     if last and last not in decided:
         yield f"Concluded: {excerpt(last, _CONCLUSION_CHARACTERS)}"
@@ -274,8 +307,15 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(distinct[-_NAMES:]) + (f" and {more} more" if more > 0 else "")
 
 
-def shorter_call(call: Part, address: str) -> Part:
-    """Return a call with its long texts shortened, if its arguments are a JSON object."""
+def shorter_call(call: Part, address: str, tokens: int, share: float) -> Part:
+    """Return a call with its long texts shortened, if its arguments are a JSON object.
+
+    Args:
+        call: the call; other parts are returned as they are.
+        address: where the whole call is.
+        tokens: approximate number of tokens to keep of each text, at least a few.
+        share: how much of each text stays at least, 0 to 1.
+    """
     if not isinstance(call, ToolCall):
         return call
     try:
@@ -284,19 +324,20 @@ def shorter_call(call: Part, address: str) -> Part:
         return call
     if not isinstance(arguments, dict):
         return call
-    made = {key: _shorter_argument(each, address) for key, each in arguments.items()}
+    made = {key: _shorter_argument(arguments[key], address, tokens, share) for key in arguments}
     if made == arguments:
         return call
     return ToolCall(call.id, call.name, json.dumps(made, ensure_ascii=False))
 
 
-def _shorter_argument(argument: object, address: str) -> object:
+def _shorter_argument(argument: object, address: str, tokens: int, share: float) -> object:
     if isinstance(argument, str) and len(argument) > _ARGUMENT_CHARACTERS:
-        return shortened(argument, _ARGUMENT_CHARACTERS // 8, address) or argument
+        kept = int(len(argument) * share) // CHARACTERS_PER_TOKEN
+        return shortened(argument, max(tokens, kept, _ARGUMENT_TOKENS), address) or argument
     if isinstance(argument, list):
-        return [_shorter_argument(each, address) for each in argument]
+        return [_shorter_argument(each, address, tokens, share) for each in argument]
     if isinstance(argument, dict):
-        return {key: _shorter_argument(each, address) for key, each in argument.items()}
+        return {key: _shorter_argument(argument[key], address, tokens, share) for key in argument}
     return argument
 
 

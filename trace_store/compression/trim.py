@@ -7,19 +7,20 @@ The steps run in order of increasing harm, each from the oldest message on, unti
     reasoning    the reasoning of old turns
     failed       the output of a failed call, down to what failed
     output       old tool outputs, cut to telling lines, head and tail, shorter in each round, as far as needed
-    arguments    long arguments of old calls, such as the text of a file that was written
+    arguments    long arguments of old calls, such as the text of a file that was written, in the same rounds
     episode      the work between two messages of the user, replaced by a note: actions, failures, conclusion
     prose        old answers, cut to their first paragraph and their decisions
 
-User messages, instructions, pinned and important messages, the last to-do list, and the newest messages are never
-changed. Shortened messages keep their old version and replaced ones stay in the history, so `restore` and `undo` bring
+User messages, the user's answers to questions, instructions, pinned and important messages, the last to-do list, and
+the newest messages are never changed. Shortened messages keep their old version and replaced ones stay in the history, so `restore` and `undo` bring
 everything back. Changes are tried out in a `WorkingContext`, which knows the tokens of each message.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby
+from functools import partial
+from itertools import groupby, islice
 
 from trace_store.base.frozen import value
 from trace_store.compression.cuts import (
@@ -31,7 +32,7 @@ from trace_store.compression.cuts import (
 )
 from trace_store.compression.repeats import DUPLICATE, SUPERSEDED, repeats
 from trace_store.compression.selection import UNREAD, select, unread_from
-from trace_store.compression.working import working_context
+from trace_store.compression.working import INSTRUCTION_ROLES, working_context
 from trace_store.context.activity import AGENT, PLAN, WRITE, may_say_failure
 from trace_store.objects.parts import Reasoning
 
@@ -65,7 +66,7 @@ SMALLEST_TAIL = 1000
 OUTPUT_TOKENS = (4000, 1000, 300, 80, 24)
 """Token limits for old outputs, tried in turn; the last leaves the lines that say most."""
 WEIGHT = 4
-"""Factor on the token limit of reports of other agents, of instructions, and of outputs that notes refer to."""
+"""Factor on the token limit of reports of other agents, of instructions, and of texts that notes refer to."""
 FAILED_TOKENS = 300
 """Token limit for the output of a failed call."""
 SMALLEST_FAILURE = 40
@@ -137,8 +138,8 @@ class _Trim:
         unread: position of the first message that no model has seen.
         tail: position from which messages stay whole.
         newest_output: position of the newest output that a model has read, if it is before the tail; else -1.
-        room: the tokens of it that stay.
-        savings: the tokens that each change saves, by step.
+        room: the tokens of it that stay, until everything else is cut and `is_newest_cut`.
+        savings: the tokens that each step saves, by position.
         reasons: the last step that changed a message, by position.
     """
 
@@ -155,14 +156,14 @@ class _Trim:
             at for at, each in enumerate(working.messages) if each.address not in within
         }
         self.unread = unread_from([each.role for each in working.messages])
-        self.newest_output, self.room = -1, 0
+        self.newest_output, self.room, self.is_newest_cut = -1, 0, False
         self.tail = self._start_of_tail(keep_last)
         self.sizes = tuple(working.tokens)
         self.repeats = repeats(working, self._may_leave)
         self.holders: set[int] = set()
         self.references: dict[int, list[Repeat]] = {}
         self.older: list[tuple[Address, tuple[str, ...]]] = []
-        self.savings: dict[str, list[int]] = {}
+        self.savings: dict[str, Counter[int]] = {}
         self.reasons: dict[int, str] = {}
 
     def _start_of_tail(self, keep_last: int | None) -> int:
@@ -193,17 +194,23 @@ class _Trim:
 
     def run(self, steps: Sequence[str]) -> None:
         """Take the steps in order until the target is met."""
-        rules = (
-            *(self._superseded, self._duplicates, self._reasoning, self._failed),
-            *(self._outputs, self._arguments, self._episodes, self._prose),
-        )
-        taken = [(step, rule) for step, rule in zip(STEPS, rules, strict=True) if step in steps]
-        if OUTPUT in steps:
-            taken.append((OUTPUT, self._newest))
-        for step, rule in taken:
+        rules: list[tuple[str, Callable[[], Iterator[tuple[int, int]]]]] = [
+            (SUPERSEDED, self._superseded),
+            (DUPLICATE, self._duplicates),
+            (REASONING, self._reasoning),
+            (FAILED, self._failed),
+        ]
+        for tokens in OUTPUT_TOKENS:
+            rules.append((OUTPUT, partial(self._outputs, tokens)))
+            rules.append((ARGUMENTS, partial(self._arguments, tokens)))
+        rules += [(EPISODE, self._episodes), (PROSE, self._prose)]
+        rules += [(OUTPUT, partial(self._newest, tokens)) for tokens in OUTPUT_TOKENS]
+        for step, rule in rules:
+            if step not in steps:
+                continue
             for at, saved in rule() if not self.is_done() else ():
                 if saved:
-                    self.savings.setdefault(step, []).append(saved)
+                    self.savings.setdefault(step, Counter())[at] += saved
                     self.reasons[at] = step
                 if self.is_done():
                     return
@@ -248,21 +255,18 @@ class _Trim:
             if output.outcome.failed:
                 yield output.at, self._shorten_output(output, FAILED_TOKENS)
 
-    def _newest(self) -> Iterator[tuple[int, int]]:
+    def _newest(self, tokens: int) -> Iterator[tuple[int, int]]:
         """Cut the newest output deeper than to its room, after everything else."""
-        newest, self.newest_output = self.newest_output, -1
-        return self._cut(lambda at: at == newest)
+        if self.newest_output >= 0:
+            self.is_newest_cut = True
+            yield from self._outputs(tokens, self.newest_output)
 
-    def _outputs(self) -> Iterator[tuple[int, int]]:
-        return self._cut(lambda _: True)
-
-    def _cut(self, is_wanted: Callable[[int], bool]) -> Iterator[tuple[int, int]]:
-        for tokens in OUTPUT_TOKENS:
-            for output in self._old_outputs():
-                if output.action.kind != PLAN and is_wanted(output.at):
-                    least = SMALLEST_FAILURE if output.outcome.failed else 0
-                    share = WEIGHT if self._weighs_more(output) else 1
-                    yield output.at, self._shorten_output(output, max(tokens * share, least))
+    def _outputs(self, tokens: int, only: int = -1) -> Iterator[tuple[int, int]]:
+        for output in self._old_outputs():
+            if output.action.kind != PLAN and only in (-1, output.at):
+                least = SMALLEST_FAILURE if output.outcome.failed else 0
+                share = WEIGHT if self._weighs_more(output) else 1
+                yield output.at, self._shorten_output(output, max(tokens * share, least))
 
     def _weighs_more(self, output: Output) -> bool:
         """Return True for reports of other agents, instructions, and outputs that notes refer to."""
@@ -274,13 +278,8 @@ class _Trim:
         working = self.working
         if self.reasons.get(output.at) in DEDUPLICATION:
             return 0
-        needed = working.total - self.target + _NOTE_TOKENS
-        left = working.tokens[output.at] - needed
-        if output.at == self.newest_output:
-            left = max(left, self.room)
-        share = left / max(1, self.sizes[output.at])
-        if self.target >= 0:
-            tokens = max(tokens, int(len(output.text) * share) // CHARACTERS_PER_TOKEN)
+        share = self._share_that_may_stay(output.at)
+        tokens = max(tokens, int(len(output.text) * share) // CHARACTERS_PER_TOKEN)
         code = output.outcome.exit_code
         said = "" if code is None else f"exit code {code}"
         address = working.short_address(output.at)
@@ -288,6 +287,16 @@ class _Trim:
         text = shortened(output.text, tokens, address, said, failures=failures)
         saved = working.shorten_output(output, text) if text else 0
         return saved + self._tell_references(output.at, output.place) if saved else 0
+
+    def _share_that_may_stay(self, at: int) -> float:
+        """Return how much of a message may stay if the target is met by a cut of this message alone, 0 to 1."""
+        if self.target < 0:
+            return 0.0
+        working = self.working
+        left = working.tokens[at] - (working.total - self.target + _NOTE_TOKENS)
+        if at == self.newest_output and not self.is_newest_cut:
+            left = max(left, self.room)
+        return max(0.0, left / max(1, self.sizes[at]))
 
     def _tell_references(self, at: int, place: int | None = None) -> int:
         """Say in the references to a text, or to any of a message, that it was cut; return the tokens saved."""
@@ -305,22 +314,30 @@ class _Trim:
     def _reasoning(self) -> Iterator[tuple[int, int]]:
         return self._rewrite(lambda part, _: None if isinstance(part, Reasoning) else part)
 
-    def _arguments(self) -> Iterator[tuple[int, int]]:
-        for at, saved in self._rewrite(shorter_call):
+    def _arguments(self, tokens: int) -> Iterator[tuple[int, int]]:
+        def shorter(part: Part, at: int) -> Part:
+            address = self.working.short_address(at)
+            most = tokens * (WEIGHT if at in self.holders else 1)
+            return shorter_call(part, address, most, self._share_that_may_stay(at))
+
+        for at, saved in self._rewrite(shorter):
             yield at, saved + self._tell_references(at) if saved else 0
 
     def _prose(self) -> Iterator[tuple[int, int]]:
-        return self._rewrite(first_paragraph, "assistant")
+        def shorter(part: Part, at: int) -> Part:
+            return first_paragraph(part, self.working.short_address(at))
+
+        return self._rewrite(shorter, "assistant")
 
     def _rewrite(
-        self, rewrite: Callable[[Part, str], Part | None], role: str = ""
+        self, rewrite: Callable[[Part, int], Part | None], role: str = ""
     ) -> Iterator[tuple[int, int]]:
-        """Rewrite the parts of old messages; `rewrite` gets the address, too, and None drops a part."""
+        """Rewrite the parts of old messages; `rewrite` gets the position, too, and None drops a part."""
         working = self.working
         for at, message in enumerate(working.messages):
             if self._may_change(at) and working.tokens[at] and role in ("", message.role):
                 parts = working.current_parts(at)
-                made = [rewrite(part, working.short_address(at)) for part in parts]
+                made = [rewrite(part, at) for part in parts]
                 kept = [part for part in made if part is not None]
                 if kept and kept != list(parts):
                     yield at, working.shorten(at, kept)
@@ -343,9 +360,11 @@ class _Trim:
         working = self.working
         if not self._may_change(at) or working.is_users(at) or at == self.newest_output:
             return False
-        if working.messages[at].role != "assistant" or at + 1 >= len(working.messages):
+        if working.messages[at].role != "assistant":
             return True
-        return not working.is_users(at + 1)
+        behind = range(at + 1, len(working.messages))
+        following = (each for each in behind if working.messages[each].role not in INSTRUCTION_ROLES)
+        return not any(map(working.is_users, islice(following, 1)))
 
     def _needed(self, run: list[int]) -> list[int]:
         """Return as much of a run as is needed, or all of it."""
@@ -394,7 +413,7 @@ class _Trim:
             before,
             working.total,
             working.messages_before,
-            tuple(TrimStep(step, len(each), sum(each)) for step, each in self.savings.items()),
+            tuple(TrimStep(step, len(each), each.total()) for step, each in self.savings.items()),
             {} if target is None or self.is_done() else self.stays(),
             tuple((working.messages[at].address, self.reasons[at]) for at in sorted(working.parts)),
             tuple(working.messages[at].address for run, _ in working.notes for at in run),

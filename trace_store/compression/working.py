@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from trace_store.base.frozen import value
 from trace_store.context.activity import (
+    AGENT,
+    ASK,
     OTHER,
     PLAN,
     Action,
@@ -13,7 +15,7 @@ from trace_store.context.activity import (
     texts_in,
 )
 from trace_store.context.compiled import as_counted, count_of, sizes_of, sums_of, tokens_of
-from trace_store.context.wording import excerpt
+from trace_store.context.wording import excerpt, is_report
 from trace_store.objects import operations as ops
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text, ToolCall, ToolResult
@@ -39,8 +41,10 @@ REASON = "trim"
 TOOL_IO = "tool_io"
 """The kind of messages of the user that are the output of a tool, as some formats file it."""
 UNKNOWN = Action(OTHER, (), "")
+REPORT = Action(AGENT, (), "")
+"""What other agents write to this one, in formats that file it as a message of the user."""
 _SUBJECT_CHARACTERS = 60
-_INSTRUCTION_ROLES = frozenset({"system", "developer"})
+INSTRUCTION_ROLES = frozenset({"system", "developer"})
 
 
 def working_context(
@@ -93,7 +97,7 @@ class WorkingContext:
         outputs: the tool results, oldest first; also those that a format files as messages of the user.
         written: the texts of the files that calls wrote as a whole, oldest first, each at the position of its call.
         kept: positions that are never changed: instructions, pinned and important messages, placeholders of removed
-            ones, and the unit with the last to-do list.
+            ones, the unit with the last to-do list, and questions to the user with the answers.
     """
 
     def __init__(self, tip: ObjectId, context: CompiledContext, fold: Fold) -> None:
@@ -112,7 +116,8 @@ class WorkingContext:
         self._position = {message.address: at for at, message in enumerate(self.messages)}
         todo_calls = self._read_calls()
         self.kept = {at for at, each in enumerate(self.messages) if _is_protected(each)}
-        self.kept.update(*(self.unit(at) for at in todo_calls[-1:]))
+        asked = [each.at for each in self.outputs if each.action.kind == ASK]
+        self.kept.update(*(self.unit(at) for at in (*todo_calls[-1:], *asked)))
 
     @property
     def total(self) -> int:
@@ -129,6 +134,8 @@ class WorkingContext:
             if message.role == "user" and message.kind == TOOL_IO:
                 texts = [part.text for part in message.parts if isinstance(part, Text)]
                 self._add_output(at, "", UNKNOWN, ToolResult("", "\n".join(texts)))
+            elif is_report(message):
+                self._add_output(at, "", REPORT, ToolResult("", message.text))
             for place, part in enumerate(message.parts):
                 if isinstance(part, ToolCall):
                     action = action_of(part)
@@ -181,12 +188,13 @@ class WorkingContext:
         return self.is_users(at) and any(isinstance(p, Text) and p.text.strip() for p in parts)
 
     def is_users(self, at: int) -> bool:
-        """Return True if the user wrote a message, or sent pictures: it is no summary and no output of a tool."""
+        """Return True if the user wrote a message, or sent pictures: it is no summary, output of a tool, or report."""
         message = self.messages[at]
         return (
             message.role == "user"
             and message.kind not in (SUMMARY, TOOL_IO)
             and not any(isinstance(part, ToolResult) for part in message.parts)
+            and not is_report(message)
         )
 
     def among_results(self, output: Output) -> str:
@@ -294,7 +302,7 @@ def _added(one: Sums, other: Sums, times: int = 1) -> Sums:
 
 def _is_protected(message: LoadedMessage) -> bool:
     return (
-        message.role in _INSTRUCTION_ROLES
+        message.role in INSTRUCTION_ROLES
         or message.kind == "instruction"
         or message.priority in (ops.PINNED, ops.IMPORTANT)
         or message.ghost

@@ -29,6 +29,8 @@ SEARCH = "search"
 PLAN = "plan"
 AGENT = "agent"
 """Another agent's work."""
+ASK = "ask"
+"""A question to the user, which the result answers."""
 OTHER = "other"
 DROPPED = "dropped"
 """The status of an open to-do that a later list left out."""
@@ -43,6 +45,7 @@ _KINDS = {
     "searchdir searchfile",
     PLAN: "todowrite todo updateplan writetodos taskcreate taskupdate",
     AGENT: "task agent dispatchagent spawnagent runsubagent delegate",
+    ASK: "askuserquestion requestuserinput askuser askfollowupquestion question askquestion",
 }
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 _EDITORS = frozenset(("strreplaceeditor", "strreplacebasededittool", "texteditor"))
@@ -52,6 +55,10 @@ _CONTENTS = ("content", "file_text", "contents")
 _SPANS = ("offset", "limit", "start_line", "end_line", "view_range", "line_start", "line_end")
 _SCRIPTED = re.compile(r"exec_command\(\{\s*\"?cmd\"?:\s*([\"'`])(.*?)(?<!\\)\1", re.DOTALL)
 """The commands in a script of Codex, which calls its tools from JavaScript."""
+_SCRIPT_LIST = re.compile(r"\bcmds?\s*=\s*\[(.*?)\n?\]\s*;", re.DOTALL)
+_SCRIPT_TEXT = re.compile(r"([\"'`])((?:\\.|(?!\1)[^\\\n])*)\1")
+_SCRIPT_TOOL = re.compile(r"\btools\.(\w+)\(")
+_CHANGES_FOLDER = re.compile(r"\s*(?:cd [^&;|\n]+(?:&&|;|\n)\s*(?:\\\n\s*)?)+(?=\S)")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _DELETED = re.compile(r"^\*\*\* Delete File: (.+)$", re.MULTILINE)
 _REMOVES = re.compile(r"(?:^|&& |; )(?:git )?rm (?:-\w+ )*([^\s|;&<>*?-][^\s|;&<>*?]*)")
@@ -60,7 +67,10 @@ _SHELL_READ = re.compile(
 )
 _GUIDANCE = re.compile(r"(?:^|[/\\])(?:SKILL|AGENTS|CLAUDE|GEMINI|CONTRIBUTING)\.md$")
 _FOLDERS = ("workdir", "cwd", "working_directory", "dir_path", "directory")
-_EXIT = re.compile(r"(?:\"exit_code\": ?|[Ee]xit code:? |exited with code |exit status )(-?\d+)")
+_EXIT = re.compile(
+    r"(?:\"exit_code\": ?|[Ee]xit code:? |exited with code |exit status )(-?\d+)(?=[^\w\s]|\s*$)",
+    re.MULTILINE,
+)
 _HEADER = re.compile(
     r"(?:Chunk ID|Wall time|Original token count|Output|Script \w+|Total output|Process exited with)\b"
 )
@@ -127,6 +137,15 @@ _NO_FAILURE = re.compile(
 """How the output of a call ends that was stopped, and did not fail by itself."""
 REJECTED = re.compile(r"user (?:doesn't want to proceed|rejected|declined|denied)", re.IGNORECASE)
 """What an output says of a call that the user refused."""
+_QUESTION_CHARACTERS = 200
+_AROUND_ANSWER = re.compile(
+    r"^user (?:has answered your questions?|responded|selected|answered): *"
+    r"|\s*you can now continue with the user's answers in mind\.?$",
+    re.IGNORECASE,
+)
+_WITHOUT_EXIT = frozenset((READ, WRITE, SEARCH, PLAN, AGENT, ASK))
+_FIELD = re.compile(r"^\"\w+\": ?\"(.*?)(?:\\n)*\",?$")
+"""A field in an output that is JSON."""
 _LONGEST_LINE = 240
 _HEAD_CHARACTERS = 2_000
 _ERROR_CHARACTERS = 200
@@ -157,7 +176,10 @@ class Action:
         """A short name for it: the file names, or the first line of the command."""
         if self.paths:
             return ", ".join(path.rstrip("/").rsplit("/", 1)[-1] for path in self.paths)
-        return self.text.strip().split("\n", 1)[0]
+        text = self.text.strip()
+        if self.kind == RUN:
+            text = _CHANGES_FOLDER.sub("", text, count=1) if text.startswith("cd ") else text
+        return text.split("\n", 1)[0]
 
     @property
     def is_test(self) -> bool:
@@ -302,6 +324,22 @@ def activity_of(messages: Iterable[MessageLike]) -> Activity:
     return Activity(tuple(steps), files, listed_last, tuple(latest), replaces)
 
 
+def answers_in(messages: Iterable[MessageLike]) -> dict[int, str]:
+    """Return what the user answered to questions that a tool asked, with the question, by position of the message."""
+    asked: dict[str, str] = {}
+    found: dict[int, str] = {}
+    for at, message in enumerate(messages):
+        for part in message.parts:
+            if isinstance(part, ToolCall) and kind_of_tool(part.name) == ASK:
+                question = _first_text(_arguments(part.arguments), ("question",))
+                asked[part.id] = " ".join(question.split())[:_QUESTION_CHARACTERS]
+            elif isinstance(part, ToolResult) and part.call_id in asked and part.text.strip():
+                answer = _AROUND_ANSWER.sub("", part.text.strip())
+                question = asked[part.call_id]
+                found[at] = f"{question} → {answer}" if question else answer
+    return found
+
+
 def kind_of_tool(name: str) -> str:
     """Return the kind of action that a tool's name suggests; its arguments may tell better."""
     name = _plain_name(name)
@@ -319,9 +357,7 @@ def action_of(call: ToolCall) -> Action:
     if not text and kind in (OTHER, AGENT):
         text = _first_text(arguments, ("description", "plan", "title")).lstrip("# ") or call.name
     if not arguments:
-        text = call.arguments
-        if commands := _SCRIPTED.findall(text):
-            text = "; ".join(command for _, command in commands)
+        text = _script_actions(call.arguments)
     path = _first_text(arguments, _PATHS)
     patch = text or _first_text(arguments, ("input", "patch", "patchText"))
     if patched := _PATCHED.findall(patch):
@@ -333,6 +369,19 @@ def action_of(call: ToolCall) -> Action:
     content = _first_text(arguments, _CONTENTS) if kind == WRITE else ""
     said = json.dumps(span) if span else ""
     return Action(kind, (normal_path(path),) if path else (), text, said, folder, content)
+
+
+def _script_actions(script: str) -> str:
+    """Return the patch or the commands in a script of Codex, else the tools that it calls; other texts as they are."""
+    if not (tools := _SCRIPT_TOOL.findall(script)):
+        return script
+    if "*** Begin Patch" in script:
+        return script.replace("\\n", "\n")
+    commands = [command for _, command in _SCRIPTED.findall(script)]
+    if not commands and (listed := _SCRIPT_LIST.search(script)):
+        texts = [text for _, text in _SCRIPT_TEXT.findall(listed[1])]
+        commands = [text for text in texts if " " in text] or texts  # labels may stand beside them
+    return "; ".join(commands or dict.fromkeys(tools))
 
 
 def test_program(command: str) -> str:
@@ -394,8 +443,12 @@ def failure_rank(line: str) -> int:
 def may_say_failure(action: Action, outcome: Outcome) -> bool:
     """Return True if lines of an output that look like failures are some: not in a file, a search or a difference."""
     is_log = any(map(_LOG_FILE.search, (action.text, *action.paths)))
-    shows_text = action.kind == RUN and _SHOWS_TEXT.match(action.text)
-    return outcome.failed or is_log or (action.kind in (RUN, OTHER) and not shows_text)
+    return outcome.failed or is_log or (action.kind in (RUN, OTHER) and not shows_text(action))
+
+
+def shows_text(action: Action) -> bool:
+    """Return True if a command only prints files or history, so that its failure leaves nothing undone."""
+    return action.kind == RUN and _SHOWS_TEXT.match(action.text) is not None
 
 
 def was_stopped(outcome: Outcome) -> bool:
@@ -415,11 +468,14 @@ def reports_failure(text: str) -> bool:
 def outcome_of(result: ToolResult, action: Action | None = None) -> Outcome:
     """Return how a call ended.
 
-    The tool's own flag says it, or the exit code that the output names first, or else how the output begins. A
-    comparison or a search that ends with 1 has found a difference, or nothing.
+    The tool's own flag says it, or the exit code that the output of a command names first, or else how the output
+    begins. A comparison or a search that ends with 1 has found a difference, or nothing.
     """
     text = result.text
     start, end = text[:_HEAD_CHARACTERS], text[_HEAD_CHARACTERS:][-_HEAD_CHARACTERS:]
+    if action is not None and action.kind in _WITHOUT_EXIT:  # a file or a report may name exit codes
+        lines = (start + end).splitlines()
+        start, end = "\n".join(x for x in lines if is_header(x) or '"exit_code"' in x), ""
     found = _exit_in(start) or _exit_in(end)
     code = int(found[1]) if found else None
     failed = bool(result.is_error) or bool(code) or (code is None and reports_failure(text))
@@ -433,7 +489,7 @@ def outcome_of(result: ToolResult, action: Action | None = None) -> Outcome:
         error = next(iter((*sorted(saying, key=failure_rank), *lines)), "")
         differs = action is not None and action.kind == RUN and _DIFFERS.search(action.text)
         failed = not (differs and code == 1 and not saying)
-        error = error if failed else ""
+        error = _FIELD.sub(r"\1", error) if failed else ""
     return Outcome(failed, code, error[:_ERROR_CHARACTERS])
 
 
