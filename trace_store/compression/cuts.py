@@ -26,10 +26,12 @@ from trace_store.context.activity import (
 )
 from trace_store.context.wording import (
     FINDING,
+    REPORT_BODY,
     excerpt,
     head_and_tail,
     is_choice,
     is_narration,
+    is_report,
     sentences,
 )
 from trace_store.objects.parts import Text, ToolCall
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trace_store.compression.working import WorkingContext
+    from trace_store.context.activity import ToolStep
     from trace_store.objects.parts import Part
 
 _ARGUMENT_CHARACTERS = 400
@@ -48,6 +51,8 @@ _PROSE_CHARACTERS = 400
 CHARACTERS_PER_TOKEN = 4
 _NAMES = 10
 _ELLIPSES = 6
+_SHORTEST_LINE = 90
+"""A line of up to as many characters stays whole if it fits."""
 _NOTE_CHARACTERS = 320
 """A cut that saves fewer characters is not worth its note."""
 _TELLING_SHARE = 0.6
@@ -56,7 +61,18 @@ _TELLING_CHARACTERS = 240
 _UNUSUAL_SHARE = 0.1
 """Lines unlike all others are kept where most lines are alike: where they are at most this share."""
 _CONCLUSION_CHARACTERS = 300
-_DECISIONS = _FAILURES = 2
+_DECISIONS = 2
+_SORTS = {"Failed": 2, "Reported": 3, "Decided": _DECISIONS, "Concluded": 1}
+"""What a note tells, and how many lines of each sort."""
+_VERBS = {"read": READ, "changed": WRITE, "ran": RUN}
+_COMMAND_CHARACTERS = 60
+_EARLIER = re.compile(
+    r"\[(?P<count>[\d,]+) messages? removed(?:: (?P<said>.*?))?\. trace expand (?P<first>[0-9a-f]+\.\d+)\]"
+    r"(?P<told>(?:\n[^\n]*)*)$"
+)
+"""A note that an earlier trim put in the place of messages."""
+_CLAUSES = re.compile(r"; (?=(?:read|changed|ran) )")
+_MORE = re.compile(r" and (\d+) more$")
 _ENDINGS = 3
 _LAST_SENTENCES = 5
 _FEWEST_WORDS = 6
@@ -86,7 +102,7 @@ _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|\d+", re.IGNORECASE)
 def shortened(
     text: str, tokens: int, address: str, outcome: str = "", *, failures: bool = False
 ) -> str:
-    """Shorten a text by whole lines, and note what was removed; return "" if it is short enough.
+    """Shorten a text by its lines, and note what was removed; return "" if it is short enough.
 
     Args:
         text: the text.
@@ -100,25 +116,21 @@ def shortened(
         return ""
     gone = Counter({"lines": 0, "characters": 0})
     whole = _NOTE.sub(lambda found: _counted(found, gone), unwrapped(text)).splitlines()
-    lines, long = _split_long(whole, room)
+    lines, cut = _split_long(whole, room)
     chosen = _chosen(lines, room, failures=failures)
     chosen |= _between(lines, chosen)
     shown: list[str] = []
     for at, line in enumerate(lines):
         if at in chosen:
             shown.append(line)
+            gone["characters"] += cut.get(at, 0)
         else:
             gone["lines"] += line != GAP
-            if shown[-1:] != [GAP]:
-                shown.append(GAP)
-        if at in long and {at, at + 1} <= chosen:
-            shown.append(GAP)
-    for at, size in long.items():
-        kept = chosen & {at, at + 1}
-        gone["lines"] -= 1 if len(kept) < 2 else 0
-        gone["characters"] += size - sum(len(lines[each]) for each in kept) if kept else 0
-    if GAP not in shown or not gone.total():
+            shown += [GAP] if shown[-1:] != [GAP] else []
+    if not gone.total():
         return ""
+    if GAP not in shown:
+        shown.insert(1 + min(place for place, at in enumerate(sorted(chosen)) if at in cut), GAP)
     said = " and ".join(f"{n:,} {unit if n > 1 else unit[:-1]}" for unit, n in gone.items() if n)
     note = f"[{said} removed{', ' + outcome if outcome else ''}: trace expand {address}]"
     shown[shown.index(GAP)] = note
@@ -136,18 +148,20 @@ def _between(lines: Sequence[str], chosen: set[int]) -> set[int]:
 
 
 def _split_long(lines: Sequence[str], room: int) -> tuple[list[str], dict[int, int]]:
-    """Return lines, with the head and the tail for each one that is too long, and the lengths of those by index."""
-    share = (room - 2 * _ELLIPSES) // min(3, sum(map(_says_something, lines)) or 1)
-    most = max(share, min(int(room * _TELLING_SHARE), _TELLING_CHARACTERS))
+    """Return lines, too long ones without their middle, and how many characters those lack, by index."""
+    count = sum(map(_says_something, lines)) or 1
+    telling = min(int(room * _TELLING_SHARE), _TELLING_CHARACTERS)
+    most = max(room // min(3, count), telling, min(room, _SHORTEST_LINE))
     found: list[str] = []
-    long: dict[int, int] = {}
+    cut: dict[int, int] = {}
     for line in lines:
-        if len(line) <= most:
+        if len(line) <= most or not room:
             found.append(line)
-        else:
-            long[len(found)] = len(line)
-            found += head_and_tail(line, most)
-    return found, long
+            continue
+        head, tail = head_and_tail(line, most - _ELLIPSES)
+        cut[len(found)] = len(line) - len(head) - len(tail)
+        found += [f"{head} {tail}"] if count > 1 else [head, GAP, tail]
+    return found, cut
 
 
 def _counted(note: re.Match[str], gone: Counter[str]) -> str:
@@ -188,6 +202,8 @@ def _ends(lines: Sequence[str], worth: Sequence[int], room: int, known: set[int]
                 if share < 0 or lines[at] == GAP:
                     break
                 chosen.add(at)
+    if not chosen | known:
+        chosen.update([at for at in worth if len(lines[at]) <= room and lines[at] != GAP][:1])
     return chosen
 
 
@@ -255,19 +271,19 @@ def _unusual(lines: Sequence[str]) -> list[int]:
 
 
 def note_text(working: WorkingContext, positions: Sequence[int]) -> str:
-    """Return a note to replace messages: what was done, what failed to the end, what was decided and concluded."""
+    """Return a note to replace messages: what was done, what failed to the end, what was decided and concluded.
+
+    Notes of earlier trims among them are taken up in it.
+    """
     messages = [working.messages[at] for at in positions]
+    notes = [earlier for m in messages if m.role == "user" and (earlier := _EARLIER.match(m.text))]
     activity = activity_of(messages)
     said = []
-    for verb, wanted in (("read", READ), ("changed", WRITE)):
-        names = [step.action.subject for step in activity.steps if step.action.kind == wanted]
-        said += [f"{verb} {_some(names)}"] if names else []
-    ran = [
-        step.action.subject[:60] + (" (failed)" if step.outcome and step.outcome.failed else "")
-        for step in activity.steps
-        if step.action.kind == RUN
-    ]
-    said += [f"ran {_some(ran)}"] if ran else []
+    for verb, wanted in _VERBS.items():
+        names = [_done(step) for step in activity.steps if step.action.kind == wanted]
+        before = [_clause(note["said"] or "", verb) for note in notes]
+        names = [*(name for earlier, _ in before for name in earlier), *names]
+        said += [f"{verb} {_some(names, sum(more for _, more in before))}"] if names else []
     what = f": {'; '.join(said)}" if said else ""
     ended = {
         step.action.text: step.outcome
@@ -279,10 +295,48 @@ def note_text(working: WorkingContext, positions: Sequence[int]) -> str:
         for each in ended.values()
         if each.error
     ]
-    count = f"{len(positions)} message{'' if len(positions) == 1 else 's'}"
-    note = f"[{count} removed{what}. trace expand {working.short_address(positions[0])}]"
+    count = sum(int(note["count"].replace(",", "")) - 1 for note in notes) + len(messages)
+    first = _EARLIER.match(messages[0].text)
+    address = first["first"] if first else working.short_address(positions[0])
+    note = f"[{count:,} message{'' if count == 1 else 's'} removed{what}. trace expand {address}]"
     answers = [m.text for m in messages if m.role == "assistant"]
-    return "\n".join((note, *failed[-_FAILURES:], *_conclusions(answers)))
+    reports = [f"Reported: {each}" for m in messages if is_report(m) and (each := _report(m.text))]
+    told = [line for each in notes for line in each["told"].splitlines() if line]
+    told += [*failed, *reports, *_conclusions(answers)]
+    return "\n".join((note, *_last_of_each(told)))
+
+
+def _done(step: ToolStep) -> str:
+    is_failed = step.action.kind == RUN and step.outcome is not None and step.outcome.failed
+    limit = _COMMAND_CHARACTERS if step.action.kind == RUN else None
+    return step.action.subject[:limit] + (" (failed)" if is_failed else "")
+
+
+def _clause(said: str, verb: str) -> tuple[list[str], int]:
+    """Return the names that an earlier note gives of what was read, changed or run, and how many more it counts."""
+    for clause in _CLAUSES.split(said):
+        if clause.startswith(f"{verb} "):
+            names = clause.removeprefix(f"{verb} ")
+            more = _MORE.search(names)
+            return _MORE.sub("", names).split(", "), int(more[1]) if more else 0
+    return [], 0
+
+
+def _last_of_each(told: Sequence[str]) -> Iterator[str]:
+    """Yield the last lines of each sort, such as "Decided:", that a note may have."""
+    for sort, most in _SORTS.items():
+        own = list(dict.fromkeys(line for line in told if line.startswith(f"{sort}: ")))
+        yield from own[-most:]
+
+
+def _report(text: str) -> str:
+    """Return the beginning of what another agent reported."""
+    return excerpt(text.partition(REPORT_BODY)[2].strip(), _CONCLUSION_CHARACTERS)
+
+
+def is_note(text: str) -> bool:
+    """Return True if a message is the note of an earlier trim."""
+    return _EARLIER.match(text) is not None
 
 
 def _conclusions(texts: Sequence[str]) -> Iterator[str]:
@@ -300,11 +354,11 @@ def _conclusions(texts: Sequence[str]) -> Iterator[str]:
         yield f"Concluded: {excerpt(last, _CONCLUSION_CHARACTERS)}"
 
 
-def _some(names: Sequence[str]) -> str:
+def _some(names: Sequence[str], more: int) -> str:
     """Return the last few names, and how many more there are."""
     distinct = list(dict.fromkeys(names))
-    more = len(distinct) - _NAMES
-    return ", ".join(distinct[-_NAMES:]) + (f" and {more} more" if more > 0 else "")
+    more += max(0, len(distinct) - _NAMES)
+    return ", ".join(distinct[-_NAMES:]) + (f" and {more} more" if more else "")
 
 
 def shorter_call(call: Part, address: str, tokens: int, share: float) -> Part:
@@ -342,13 +396,17 @@ def _shorter_argument(argument: object, address: str, tokens: int, share: float)
 
 
 def first_paragraph(part: Part, address: str) -> Part:
-    """Return a text cut to its first paragraph and to what it decides."""
+    """Return a text cut to its first paragraphs and to what it decides."""
     if not isinstance(part, Text) or len(part.text) <= _PROSE_CHARACTERS:
         return part
-    paragraphs = part.text.strip().split("\n\n", 2)
-    # A heading says nothing without what is below it.
-    is_heading = bool(_level(paragraphs[0])) and "\n" not in paragraphs[0]
-    first = "\n\n".join(paragraphs[: 1 + is_heading])[:_PROSE_CHARACTERS].rstrip()
+    first = ""
+    for paragraph in part.text.strip().split("\n\n"):
+        # A heading says nothing without what is below it.
+        is_heading = bool(_level(first)) and "\n" not in first
+        longer = f"{first}\n\n{paragraph}" if first else paragraph
+        if first and not is_heading and len(longer) > _PROSE_CHARACTERS:
+            break
+        first = longer[:_PROSE_CHARACTERS].rstrip()
     kept = [each for each in sentences(part.text) if is_choice(each) and each not in first]
     removed = len(part.text) - len(first) - sum(map(len, kept))
     note = f"[{removed:,} characters removed: trace expand {address}]"

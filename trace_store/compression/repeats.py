@@ -17,7 +17,7 @@ from trace_store.context.activity import READ, WRITE, output_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from trace_store.compression.working import Output, WorkingContext
 
@@ -41,6 +41,13 @@ _CUT = re.compile(
 )
 
 
+_REFERENCE = re.compile(
+    r"\[(?P<said>[^\n]+?) (?P<holder>[0-9a-f]{8,}\.\d+)(?: \(result (?P<number>\d+) of \d+, [^\n]*\))?"
+    r"(?P<lost>; [\d,]+ lines? of this version stands? nowhere else: trace expand [0-9a-f.]+)?\]"
+)
+"""A note of an earlier trim in the place of an output, which leads to a text that was not cut then."""
+
+
 @value
 class Repeat:
     """An output that a later text holds.
@@ -51,17 +58,19 @@ class Repeat:
         reason: SUPERSEDED for a file that was read or written again, DUPLICATE for any other output.
         said: how the later text holds it, to be followed by its address.
         gone: the lines of an older version of a file that the context no longer contains.
+        lost: what an earlier note says of such lines, or "".
     """
 
     output: Output
     holder: Output
     reason: str
     said: str
-    gone: tuple[str, ...]
+    gone: tuple[str, ...] = ()
+    lost: str = ""
 
     def note(self, working: WorkingContext, *, is_cut: bool = False) -> str:
         """Return the text in the place of the output; `is_cut` tells that the later text was cut, too."""
-        lost = ""
+        lost = self.lost
         if self.gone:
             count = (
                 "1 line of this version stands"
@@ -137,7 +146,7 @@ def repeats(working: WorkingContext, allowed: Callable[[Output, Output], bool]) 
     """
     search, outputs, written = _Search(), working.outputs, working.written
     found: list[tuple[_Held, _Held]] = []
-    own = {id(each) for each in outputs if not each.media}
+    own = {id(each) for each in outputs if not each.media and not _REFERENCE.fullmatch(each.text)}
     for each in sorted((*outputs, *written), key=lambda each: each.at, reverse=True):
         held = _held(each)
         later = search.holder(held, allowed) if id(each) in own else None
@@ -150,6 +159,20 @@ def repeats(working: WorkingContext, allowed: Callable[[Output, Output], bool]) 
     if missing:
         missing -= {line for text in working.other_texts() for line in lines_of(text)}
     return [_repeat(held, later, missing) for held, later in reversed(found)]
+
+
+def earlier_repeats(working: WorkingContext) -> Iterator[Repeat]:
+    """Yield what earlier trims replaced by references to texts that are still there and whole."""
+    places = {working.short_address(at): at for at in range(len(working.messages))}
+    for output in working.outputs:
+        told = _REFERENCE.fullmatch(output.text)
+        at = places.get(told["holder"]) if told else None
+        if told is None or at is None:
+            continue
+        holders = [each for each in (*working.outputs, *working.written) if each.at == at]
+        number = int(told["number"] or 1) - 1
+        for holder in holders[number : number + 1]:
+            yield Repeat(output, holder, DUPLICATE, told["said"], lost=told["lost"] or "")
 
 
 def _repeat(held: _Held, later: _Held, missing: Collection[str]) -> Repeat:

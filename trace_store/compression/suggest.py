@@ -231,6 +231,7 @@ class _Search:
         self.heat = Heat(working.messages)
         self.sizes = tuple(working.tokens)
         self.turns = turns = working.user_turns()
+        self._kept = self.working.kept | self.working.asked
         self.tail = turns[-KEPT_TURNS] if len(turns) >= KEPT_TURNS else len(working.messages)
         self._taken: set[tuple[int, str]] = set()
         self._replaced: set[int] = set()
@@ -239,7 +240,7 @@ class _Search:
 
     def run(self) -> Iterator[Suggestion]:
         working = self.working
-        outputs = [each for each in working.outputs if each.at not in working.kept]
+        outputs = [each for each in working.outputs if each.at not in self._kept]
         for each in repeats(working, self._may_leave):
             note = each.note(working)
             said = note.strip("[]")
@@ -271,7 +272,7 @@ class _Search:
 
     def _may_leave(self, output: Output, later: Output) -> bool:
         is_recent = later.action.kind == WRITE and output.at >= self.tail
-        return later.at != output.at and output.at not in self.working.kept and not is_recent
+        return later.at != output.at and output.at not in self._kept and not is_recent
 
     def _is_cold(self, positions: Sequence[int]) -> bool:
         return all(self.heat.values[at] < _COLD_HEAT for at in positions)
@@ -323,7 +324,7 @@ class _Search:
         """Propose to replace the work of old, cold turns by a note, a topic at a time."""
         working = self.working
         spans = [
-            [at for at in range(start + 1, end) if at not in working.kept]
+            [at for at in range(start + 1, end) if at not in self._kept]
             for start, end in zip(self.turns, self.turns[1:], strict=False)
             if end <= self.tail
         ]

@@ -26,13 +26,14 @@ from trace_store.base.frozen import value
 from trace_store.compression.cuts import (
     CHARACTERS_PER_TOKEN,
     first_paragraph,
+    is_note,
     note_text,
     shortened,
     shorter_call,
 )
-from trace_store.compression.repeats import DUPLICATE, SUPERSEDED, repeats
+from trace_store.compression.repeats import DUPLICATE, SUPERSEDED, earlier_repeats, repeats
 from trace_store.compression.selection import UNREAD, select, unread_from
-from trace_store.compression.working import INSTRUCTION_ROLES, working_context
+from trace_store.compression.working import INSTRUCTION_ROLES, SUMMARY, working_context
 from trace_store.context.activity import AGENT, PLAN, WRITE, may_say_failure
 from trace_store.objects.parts import Reasoning
 
@@ -162,6 +163,8 @@ class _Trim:
         self.repeats = repeats(working, self._may_leave)
         self.holders: set[int] = set()
         self.references: dict[int, list[Repeat]] = {}
+        for each in earlier_repeats(working):
+            self._refer(each)
         self.older: list[tuple[Address, tuple[str, ...]]] = []
         self.savings: dict[str, Counter[int]] = {}
         self.reasons: dict[int, str] = {}
@@ -222,7 +225,8 @@ class _Trim:
         return not (old and at >= self.tail)
 
     def _old_outputs(self) -> Iterator[Output]:
-        return (each for each in self.working.outputs if self._may_change(each.at))
+        asked = self.working.asked
+        return (x for x in self.working.outputs if x.at not in asked and self._may_change(x.at))
 
     # Content that is elsewhere in the context
 
@@ -238,15 +242,20 @@ class _Trim:
             if each.reason == reason:
                 saved = working.shorten_output(each.output, each.note(working))
                 if saved:
-                    self.holders.add(each.holder.at)
-                    self.references.setdefault(each.holder.at, []).append(each)
+                    saved += self._tell_references(each.output.at, each.output.place)
+                    self._refer(each)
                     self.older.append((working.messages[each.output.at].address, each.gone))
                 yield each.output.at, saved
+
+    def _refer(self, reference: Repeat) -> None:
+        self.holders.add(reference.holder.at)
+        self.references.setdefault(reference.holder.at, []).append(reference)
 
     def _may_leave(self, output: Output, later: Output) -> bool:
         # The model may still need what it read last for its next change.
         old = later.action.kind == WRITE
-        return later.at != output.at and self._may_change(output.at, old=old)
+        is_answer = output.at in self.working.asked
+        return later.at != output.at and not is_answer and self._may_change(output.at, old=old)
 
     # Shortening
 
@@ -307,6 +316,7 @@ class _Trim:
             elif working.tokens[each.output.at]:  # else a note replaced it
                 note = each.note(working, is_cut=True)
                 saved += working.shorten_output(each.output, note, anyway=True)
+                self.reasons.setdefault(each.output.at, each.reason)
         if rest:
             self.references[at] = rest
         return saved
@@ -316,6 +326,8 @@ class _Trim:
 
     def _arguments(self, tokens: int) -> Iterator[tuple[int, int]]:
         def shorter(part: Part, at: int) -> Part:
+            if at in self.working.asked:
+                return part
             address = self.working.short_address(at)
             most = tokens * (WEIGHT if at in self.holders else 1)
             return shorter_call(part, address, most, self._share_that_may_stay(at))
@@ -350,17 +362,23 @@ class _Trim:
         for adjacent in _adjacent(working.whole_units(episodes)):
             for run in _adjacent(working.whole_units(adjacent)):
                 positions = self._needed(run)
+                if len(positions) == 1 and is_note(working.messages[positions[0]].text):
+                    continue
                 saved = working.replace(positions, note_text(working, positions))
                 if saved:
                     saved += sum(map(self._tell_references, positions))
                 yield positions[0], saved
 
     def _is_episode(self, at: int) -> bool:
-        """Return True if a note may replace it: no user message or last answer of a turn."""
+        """Return True if a note may replace it: no user message, summary, or last answer of a turn."""
         working = self.working
-        if not self._may_change(at) or working.is_users(at) or at == self.newest_output:
+        if not self._may_change(at) or working.is_users(at) or at in working.asked:
             return False
-        if working.messages[at].role != "assistant":
+        message = working.messages[at]
+        is_summary = message.kind == SUMMARY and not is_note(message.text)
+        if at == self.newest_output or is_summary:
+            return False
+        if message.role != "assistant":
             return True
         behind = range(at + 1, len(working.messages))
         following = (each for each in behind if working.messages[each].role not in INSTRUCTION_ROLES)

@@ -97,7 +97,8 @@ class WorkingContext:
         outputs: the tool results, oldest first; also those that a format files as messages of the user.
         written: the texts of the files that calls wrote as a whole, oldest first, each at the position of its call.
         kept: positions that are never changed: instructions, pinned and important messages, placeholders of removed
-            ones, the unit with the last to-do list, and questions to the user with the answers.
+            ones, and the unit with the last to-do list.
+        asked: positions of questions to the user and of the answers, of which only reasoning and prose may change.
     """
 
     def __init__(self, tip: ObjectId, context: CompiledContext, fold: Fold) -> None:
@@ -116,8 +117,9 @@ class WorkingContext:
         self._position = {message.address: at for at, message in enumerate(self.messages)}
         todo_calls = self._read_calls()
         self.kept = {at for at, each in enumerate(self.messages) if _is_protected(each)}
-        asked = [each.at for each in self.outputs if each.action.kind == ASK]
-        self.kept.update(*(self.unit(at) for at in (*todo_calls[-1:], *asked)))
+        self.kept.update(*(self.unit(at) for at in todo_calls[-1:]))
+        answers = (each.at for each in self.outputs if each.action.kind == ASK)
+        self.asked = {at for answer in answers for at in self.unit(answer)}
 
     @property
     def total(self) -> int:

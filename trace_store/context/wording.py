@@ -64,6 +64,7 @@ PROGRESS = re.compile(
     re.IGNORECASE,
 )
 _NARRATION = re.compile(
+    r"let me (?!know\b|explain\b|clarify\b|summari[sz]e\b)\w+|"
     r"(?:now|next),? (?:for |to )?(?:its|the|my|our) \w+[,:.]"
     r"|(?:now|first|next|then),? (?:i|we)(?:'ll| will) |(?:i'm|i am|we're|we are) \w+ing |now i have"
     r"|i(?:'ll| will) (?:now|first) |"
@@ -90,6 +91,8 @@ _INSERTED = (
     (_REPORT := "Message Type: "),  # agents of Codex to each other
 )
 """Prefixes of text that programs insert as user messages: skills, hooks, instructions, compactions."""
+REPORT_BODY = "\nPayload:\n"
+"""What comes before the text of an agent's message to another one."""
 _OPENING = re.compile(r"<([A-Za-z][\w.-]{0,60})(?:[ \t][^<>\n]{0,500})?>")
 _CLOSING = re.compile(r"</([A-Za-z][A-Za-z.]*[_-][\w.-]{0,60})>$")
 """The end of a block whose tag is none of HTML: a program added it."""
