@@ -366,7 +366,9 @@ def test_the_marks_of_a_text() -> None:
     pairs = " ".join(f"dir/name_{number}" for number in range(900))
     assert len(marks_of([Text(f"single_one {pairs}")])) == 401, "a path and its name come together"
     parts = [call(1, "Read", file_path="src/lexer.py"), result(1, "result_of_it")]
-    assert marks_of(parts) == {"src/lexer.py", "lexer.py", "file_path", "result_of_it"}
+    assert marks_of(parts) == {"src/lexer.py", "lexer.py", "result_of_it"}
+    answer = result(2, '{"field_name": "value_of_it", "nested": {"other_field": 5}}')
+    assert marks_of([answer]) == {"value_of_it"}, "names of fields are no topics"
 
 
 def test_sets_of_names_join_the_topic_with_the_largest_overlap() -> None:
@@ -430,7 +432,8 @@ def test_what_is_cold_is_proposed_with_the_reason() -> None:
     cold = "its output is hardly used any more (heat {})"
     assert said == {
         ("cold", 6): f"beta.py: {cold.format('2%')}",
-        ("cold", 9, 10, 11): "nothing later uses this: gamma.py, file_path, src/gamma.py",
+        ("cold", 1, 2, 3): "nothing later uses this: alpha.py, src/alpha.py",
+        ("cold", 9, 10, 11): "nothing later uses this: gamma.py, src/gamma.py",
         ("cold", 17): f"make all: {cold.format('2%')}",
     }
 
@@ -439,14 +442,14 @@ def test_what_is_cold_is_proposed_with_the_reason() -> None:
 
     for each in found.proposals:
         assert each.heat == mean([places[address] for address in each.addresses])
-    [topic] = found.topics
     ends = [*starts[1:], len(places)]
-    named = [places[address] for address in topic.turns]
-    own = [
-        at
-        for start, end in zip(starts, ends, strict=True)
-        for at in range(start, end)
-        if start in named
-    ]
-    assert (topic.tokens, topic.heat) == (sum(found.sizes[at] for at in own), mean(own))
-    assert (len(topic.names), len(topic.turns)) == (4, 4)
+    for topic in found.topics:
+        named = [places[address] for address in topic.turns]
+        own = [
+            at
+            for start, end in zip(starts, ends, strict=True)
+            for at in range(start, end)
+            if start in named
+        ]
+        assert (topic.tokens, topic.heat) == (sum(found.sizes[at] for at in own), mean(own))
+    assert [(len(each.names), len(each.turns)) for each in found.topics] == [(2, 1), (4, 2), (2, 1)]

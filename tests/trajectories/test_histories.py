@@ -28,6 +28,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
         "break",
         "edit",
         "split commit",
+        "revert without a decision",
         "stash",
         "two agents",
         "copy and split",

@@ -33,7 +33,14 @@ from trace_store.compression.cuts import note_text, shortened
 from trace_store.compression.repeats import DUPLICATE, lines_of, repeats
 from trace_store.compression.trim import FAILED, FAILED_TOKENS, KEPT_TURNS
 from trace_store.compression.working import REASON, SUMMARY, Output, WorkingContext, working_context
-from trace_store.context.activity import READ, WRITE, action_of, may_say_failure
+from trace_store.context.activity import (
+    READ,
+    WRITE,
+    action_of,
+    may_say_failure,
+    output_lines,
+    texts_in,
+)
 from trace_store.context.wording import is_inserted
 from trace_store.objects import operations as ops
 from trace_store.objects.message import Message
@@ -87,7 +94,10 @@ _MOST_MARKS = 400
 _COMMON = 0.2
 _MOST_MENTIONS = 100
 """Number of later mentions of one mark that `mentions` counts."""
+_ID = re.compile(r"\d+|[0-9a-f]{7,}")
 _STRIP = "./-"
+_KEYS = re.compile(r"\\?\"[\w-]{1,60}\\?\"\s?:")
+"""The names of fields in an output that is JSON; they are no topics."""
 
 
 def near_duplicates(texts: Sequence[str]) -> Iterator[tuple[int, int, float]]:
@@ -345,7 +355,7 @@ class _Search:
         for numbers in topics(list(filter(None, marks))):
             places = [at for number in numbers for at in spans[number]]
             names = Counter(mark for at in places for mark in sorted(heat.marks[at]))
-            telling = (name for name, _ in names.most_common() if not name.isdigit())
+            telling = (name for name, _ in names.most_common() if not _ID.fullmatch(name))
             yield Topic(
                 tuple(islice(telling, _TOPIC_NAMES)),
                 tuple(messages[spans[number][0]].address for number in numbers),
@@ -361,7 +371,7 @@ class _Search:
             return
         self._replaced.update(span)
         names = chain.from_iterable(sorted(self.heat.marks[at], key=len) for at in span)
-        about = ", ".join(dict.fromkeys(name for name in names if not name.isdigit()))[:60]
+        about = ", ".join(dict.fromkeys(name for name in names if not _ID.fullmatch(name)))[:60]
         said = f"nothing later uses this{f' (one of {turns} turns)' if turns > 1 else ''}: {about}"
         warm = round(sum(self.heat.values[at] for at in span) / len(span), 4)
         addresses = tuple(working.messages[at].address for at in span)
@@ -458,10 +468,13 @@ def _texts(parts: Sequence[Part]) -> Iterator[str]:
         if isinstance(part, Text):
             yield part.text
         elif isinstance(part, ToolCall):
-            yield " ".join(action_of(part).paths)
-            yield part.arguments
+            action = action_of(part)
+            yield " ".join(action.paths)
+            said = list(texts_in(part.arguments))
+            yield from said if said != [part.arguments] else [action.text]
         elif isinstance(part, ToolResult):
-            yield from (inner.text for inner in part.content if isinstance(inner, Text))
+            said = "\n".join(output_lines(part.text))
+            yield _KEYS.sub(" ", said) if said[:1] in ("{", "[") else said
 
 
 class Heat:

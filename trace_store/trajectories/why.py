@@ -43,7 +43,7 @@ from trace_store.trajectories.trajectory_index import (
 )
 
 LINKED, SAME_CHANGE, TRAILER, SAME_FILES = "linked", "same change", "trailer", "same files"
-SQUASHED, NOT_COMMITTED = "squashed", "not committed"
+SQUASHED, RESTORED, NOT_COMMITTED = "squashed", "restored", "not committed"
 MAXIMUM_COMMITS = 1000
 """Maximum number of commits that are searched in the history of a file or a commit."""
 MAXIMUM_PATCHES = 200
@@ -87,8 +87,8 @@ class Reason:
 
     Attributes:
         commit: the commit; its id is "" if the lines are not committed.
-        how: how the commit leads to it: `linked`, `same change`, `squashed`, `trailer`, `same files`, or
-            `not committed`.
+        how: how the commit leads to it: `linked`, `same change`, `squashed`, `restored` by a revert, `trailer`,
+            `same files`, or `not committed`.
         trajectory: the trajectory's state.
         chapter: the title of the chapter in which the change was made, or "".
         decisions: the decisions since the previous linked commit, newest first, guesses last.
@@ -300,7 +300,8 @@ class _Finder:
             is_own = origin in same
             versions = [each for each in same if each.link == origin.link]
             own = [origin] if self._decisions([origin]) or not is_own else versions
-            name = how[origin.trajectory.id] if is_own else SQUASHED
+            name = RESTORED if _is_revert(commit) else SQUASHED
+            name = how[origin.trajectory.id] if is_own else name
             name = name if is_certain else SAME_FILES
             others = _of_file(same, line.file) if self._decisions(own) else ()
             found.append(self._reason(commit, name, own, line.file, others))
@@ -423,9 +424,19 @@ class _Finder:
     def _first(
         self, commit: CodeCommit, mark: str, file: str, chain: Sequence[CodeChange]
     ) -> CodeChange | None:
-        """Return the earliest change that added a line, of those that a commit consists of."""
+        """Return the earliest change that added a line, of those that a commit consists of.
+
+        A revert without a decision of its own gives a line back to the latest change before it that added the line.
+        """
         if not mark:
             return None
+        if _is_revert(commit) and not self._decisions(chain):
+            known = (
+                each
+                for each in self._all()
+                if mark in each.marks and each.link is not None and self._is_before(each, commit)
+            )
+            return max(known, key=lambda each: each.key[1], default=None)
         own = [each for each in chain if mark in each.marks]
         files = {file, *commit.files}
         late = commit.committed + _SECOND
@@ -546,6 +557,11 @@ class _Finder:
             )
             for each in reversed(events)
         )
+
+
+def _is_revert(commit: CodeCommit) -> bool:
+    """Return True if a commit has the subject that `git revert` writes, also for a revert of a revert."""
+    return commit.subject.startswith(('Revert "', 'Reapply "'))
 
 
 def _without_needless_guesses(reasons: Sequence[Reason]) -> list[Reason]:

@@ -356,6 +356,27 @@ def revert(h: History) -> None:
 
 
 @kind
+def revert_without_a_decision(h: History) -> None:
+    """What a revert restores has the reason that it had before, also under another name."""
+    h.start("Undo")
+    h.step("one", "a.py")
+    if h.n:
+        h.git("mv", "a.py", "b.py")
+        h.seal("move")
+    file = "b.py" if h.n else "a.py"
+    h.decide("two")
+    text = (h.folder / file).read_text("utf-8")
+    h.write(file, text.replace("compute(", "calculate("))
+    h.seal("change two")
+    h.git("revert", "--no-edit", "HEAD")
+    if h.n == 2:
+        h.git("revert", "--no-edit", "HEAD")
+        for line in [line for line, reason in h.expected.items() if reason == "one"]:
+            h.expected[line.replace("compute(", "calculate(")] = "two"
+    h.step("unrelated", "c.py", reason=False)
+
+
+@kind
 def stash(h: History) -> None:
     """The decision is about what was stashed."""
     h.start("Stash")
