@@ -244,6 +244,31 @@ def test_a_failure_that_something_later_cleared_is_not_open() -> None:
     assert found["open_ends"] == ["Failed: make lint: error: line too long"]
 
 
+def test_a_prompt_in_tagged_blocks_is_a_request_and_an_answer_is_a_decision() -> None:
+    found = played(
+        Message(
+            "user",
+            "<current_datetime>2026-06-24</current_datetime>\n\nWrite the plan. No new dependencies.\n\n"
+            "<system_reminder>\nTables: todos\n</system_reminder>",
+        ),
+        call("1", "ask_user", question="Which store?", choices=["Redis", "files"]),
+        result("1", "User selected: files"),
+        call("2", "bash", command="cd /w && git show HEAD:plan.md"),
+        result("2", "fatal: path 'plan.md' exists on disk, but not in 'HEAD'\nExit code 128"),
+        call("3", "bash", command="git add . && git commit -m plan"),
+        result("3", '{"output": "[main 1a2b3c4] plan\\n 1 file changed"}'),
+        Message("assistant", 'Done.\n\n::git-push{cwd="/w"}'),
+    )
+    assert found["request"] == "Write the plan. No new dependencies."
+    assert found["constraints"] == ["No new dependencies."]
+    assert [each["text"] for each in found["decisions"]] == [
+        "The user answered: Which store? → files"
+    ]
+    assert found["open_ends"] == [], "a look at a file that is not there leaves nothing undone"
+    assert found["code_commit"] == "1a2b3c4"
+    assert found["outcome"] == "Done."
+
+
 def test_todos_of_all_lists_have_their_latest_state() -> None:
     def todo(text: str, status: str) -> dict[str, str]:
         return {"content": text, "status": status}

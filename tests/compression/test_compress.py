@@ -761,3 +761,29 @@ def test_a_compression_that_saves_just_a_tenth_is_not_idle(
     done = verbs(store).compress(range=replaced.hex, text="word " * (65 - saved))
     recorded = commit_of(store, done).meta["compression"]
     assert (recorded["before"] - recorded["after"], recorded["idle"]) == (saved, idle)
+
+
+def test_an_extractive_summary_quotes_the_user_and_no_calls() -> None:
+    """The words of the user are found between blocks of programs, and answers to questions are theirs, too."""
+    with Repo.memory() as repo:
+        repo.append(
+            "user",
+            "<current_datetime>2026-06-24</current_datetime>\n\nPlan the sync. Never force a push.",
+        )
+        ask = ToolCall("a", "ask_user", '{"question": "Which branch?"}')
+        repo.commit([Message("assistant", [ask])])
+        repo.commit([Message("tool", [ToolResult("a", "User responded: one for each sync")])])
+        for number in range(9):
+            text = f"Part {number}.\\nIt is not forced.\\n" * 60
+            write = ToolCall(f"w{number}", "create", json.dumps({"path": "a.md", "text": text}))
+            repo.commit([Message("assistant", [write])])
+            repo.commit([Message("tool", [ToolResult(write.id, "ok")])])
+        repo.append("assistant", "It is planned.")
+        for _ in range(3):
+            repo.append("user", "Go on.")
+            repo.append("assistant", "Fine.")
+        repo.compression.compress(700)
+        summary = next(m.text for m in repo.compile().messages if m.kind == "summary")
+    assert "user: Plan the sync. Never force a push." in summary
+    assert "user: Which branch? → one for each sync" in summary
+    assert "It is not forced" not in summary
