@@ -14,7 +14,10 @@ from trace_store.context.wording import is_choice, is_inserted, is_narration, ow
 @pytest.mark.parametrize(
     ("text", "own"),
     [
-        ("<current_time>9:00</current_time>\n\nFix it.\n<system_note>\nx\n</system_note>", "Fix it."),
+        (
+            "<current_time>9:00</current_time>\n\nFix it.\n<system_note>\nx\n</system_note>",
+            "Fix it.",
+        ),
         ("<task>\nFix it.\n</task>\n<environment_details>\nx\n</environment_details>", "Fix it."),
         ("<ide_opened_file>The user opened a.py</ide_opened_file>\nFix it.", "Fix it."),
         ("Fix this:\n<div>\n</div>", "Fix this:\n<div>\n</div>"),

@@ -594,9 +594,7 @@ def _open_ends(messages: Sequence[MessageLike], activity: Activity) -> Iterator[
             found.append(f"No result yet: {excerpt(step.action.subject, 100)}{folder}")
         elif is_recent and step.outcome.failed and REJECTED.search(step.outcome.error):
             found.append(f"Rejected by the user: {excerpt(step.action.subject, 100)}")
-        elif step.action.kind == RUN and not (
-            was_stopped(step.outcome) or shows_text(step.action)
-        ):
+        elif step.action.kind == RUN and not (was_stopped(step.outcome) or shows_text(step.action)):
             # A later run in another form, or with other options, tells whether it still fails.
             last[_check_of(step)] = step
     for check, step in last.items():

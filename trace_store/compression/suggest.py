@@ -470,8 +470,8 @@ def _texts(parts: Sequence[Part]) -> Iterator[str]:
         elif isinstance(part, ToolCall):
             action = action_of(part)
             yield " ".join(action.paths)
-            said = list(texts_in(part.arguments))
-            yield from said if said != [part.arguments] else [action.text]
+            given = list(texts_in(part.arguments))
+            yield from given if given != [part.arguments] else [action.text]
         elif isinstance(part, ToolResult):
             said = "\n".join(output_lines(part.text))
             yield _KEYS.sub(" ", said) if said[:1] in ("{", "[") else said

@@ -11,9 +11,10 @@ The steps run in order of increasing harm, each from the oldest message on, unti
     episode      the work between two messages of the user, replaced by a note: actions, failures, conclusion
     prose        old answers, cut to their first paragraph and their decisions
 
-User messages, the user's answers to questions, instructions, pinned and important messages, the last to-do list, and
-the newest messages are never changed. Shortened messages keep their old version and replaced ones stay in the history, so `restore` and `undo` bring
-everything back. Changes are tried out in a `WorkingContext`, which knows the tokens of each message.
+User messages, the user's answers to questions, instructions, pinned and important messages, summaries, the last to-do
+list, and the newest messages are never changed. Shortened messages keep their old version and replaced ones stay in
+the history, so `restore` and `undo` bring everything back. Changes are tried out in a `WorkingContext`, which knows the
+tokens of each message.
 """
 
 from __future__ import annotations
@@ -381,7 +382,9 @@ class _Trim:
         if message.role != "assistant":
             return True
         behind = range(at + 1, len(working.messages))
-        following = (each for each in behind if working.messages[each].role not in INSTRUCTION_ROLES)
+        following = (
+            each for each in behind if working.messages[each].role not in INSTRUCTION_ROLES
+        )
         return not any(map(working.is_users, islice(following, 1)))
 
     def _needed(self, run: list[int]) -> list[int]:

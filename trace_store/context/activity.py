@@ -473,7 +473,9 @@ def outcome_of(result: ToolResult, action: Action | None = None) -> Outcome:
     """
     text = result.text
     start, end = text[:_HEAD_CHARACTERS], text[_HEAD_CHARACTERS:][-_HEAD_CHARACTERS:]
-    if action is not None and action.kind in _WITHOUT_EXIT:  # a file or a report may name exit codes
+    if (
+        action is not None and action.kind in _WITHOUT_EXIT
+    ):  # a file or a report may name exit codes
         lines = (start + end).splitlines()
         start, end = "\n".join(x for x in lines if is_header(x) or '"exit_code"' in x), ""
     found = _exit_in(start) or _exit_in(end)
