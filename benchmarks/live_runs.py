@@ -2,14 +2,13 @@
 
 Each writer is a process with a run of its own that begins and ends so many steps a second; each viewer is a process
 that watches one of the runs. Printed are the steps that viewers missed or saw twice, how long after its start a viewer
-has a step, the CPU time of both, and the cost of each call for the agent.
+has a step, the CPU time of both without their start-up, and the cost of each call for the agent.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -36,7 +35,7 @@ def write(folder: str, name: str, rate: float, seconds: float) -> dict[str, Any]
 
     with Repo.open(folder) as repo, repo.runs.start(name, id=name) as run:
         time.sleep(WAIT_SECONDS)
-        begin = time.monotonic()
+        cpu, begin = time.process_time(), time.monotonic()
         count = 0
         while time.monotonic() < begin + seconds:
             step = timed("start", run.step, "tool_call", str(time.time_ns()))
@@ -45,10 +44,8 @@ def write(folder: str, name: str, rate: float, seconds: float) -> dict[str, Any]
             timed("end", step.complete, "done")
             count += 1
             time.sleep(max(0.0, begin + count / rate - time.monotonic()))
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = used.ru_utime + used.ru_stime
     medians = {call: statistics.median(times) for call, times in calls.items()}
-    return {"steps": count, "cpu": cpu, **medians}
+    return {"steps": count, "cpu": time.process_time() - cpu, **medians}
 
 
 def view(folder: str, name: str) -> dict[str, Any]:
@@ -58,18 +55,18 @@ def view(folder: str, name: str) -> dict[str, Any]:
     with Repo.open(folder) as repo:
         while not any(each.id == name for each in repo.runs.list()):
             time.sleep(0.05)
+        cpu = time.process_time()
         for event in repo.runs.watch(name, timeout=60):
             if event.value is not None:
                 seen.append((event.kind, event.step))
                 if event.kind == "started":
                     lags.append((time.time_ns() - int(event.value.title)) / 1e9)
-    used = resource.getrusage(resource.RUSAGE_SELF)
     wanted = [(kind, number) for number in range(1, len(lags) + 1) for kind in ("started", "ended")]
     return {
         "lags": lags,
         "in_order": seen == wanted,
         "steps": len(lags),
-        "cpu": used.ru_utime + used.ru_stime,
+        "cpu": time.process_time() - cpu,
     }
 
 
@@ -120,7 +117,8 @@ def report(folder: str, given: argparse.Namespace) -> None:
         costs = [each[call] for each in wrote.values()]
         print(f"{call}: median {1e6 * statistics.median(costs):,.0f} µs")
     for what, each in (("writers", wrote.values()), ("viewers", saw)):
-        print(f"CPU of {what}: {sum(one['cpu'] for one in each):.1f} s")
+        cpu = sum(one["cpu"] for one in each)
+        print(f"CPU of {what}: {cpu:.1f} s, {1000 * cpu / max(1, steps):.2f} ms a step")
     with Repo.open(folder) as repo:
         stored = sum(each.state.step_count for each in repo.runs.list())
     print(f"stored: {stored} of {steps}")

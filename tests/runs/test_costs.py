@@ -34,6 +34,7 @@ def costs(folder: Path, steps: int) -> dict[str, dict[str, int]]:
         "step": cost(disk, lambda: run.step("tool_call", "step").complete("done")),
         "list": cost(disk, repo.runs.list),
         "running": cost(disk, repo.runs.running),
+        "last steps": cost(disk, lambda: repo.runs.read("nightly", limit=5)),
     }
     run.complete()
     repo.close()

@@ -135,6 +135,39 @@ def test_who_joins_in_the_middle_gets_the_text_so_far(
     assert text.endswith("more and the end\n")
 
 
+def test_events_that_another_program_emits_do_not_end_a_watch(repo: Repo, tmp_path: Path) -> None:
+    run = repo.runs.start("Fix", id="nightly")
+    step = run.step("thinking")
+    watching = Watching(tmp_path, "nightly")
+    watching.until("state")
+    odd: list[dict[str, object]] = [
+        {},
+        {"step": [1]},
+        {"step": 1, "number": 1, "source": {"colour": "red"}},
+        {"step": 1, "at": "x", "text": 5},
+        {"step": 7, "at": 0, "text": "x"},
+    ]
+    for kind in (progress.EVENT, progress.NOTE, "other"):
+        repo.store.emit_all([(kind, {"run": "nightly", **data}) for data in odd])
+    step.progress("real text ")
+    watching.until("progress")
+    step.complete()
+    run.complete()
+    assert text_of(watching.done()) == "real text "
+
+
+def test_a_watcher_of_a_dead_run_hears_of_it_while_others_write(repo: Repo, tmp_path: Path) -> None:
+    dead, other = repo.runs.start("Fix", id="nightly"), repo.runs.start("Fix", id="nightly-other")
+    watching = Watching(tmp_path, "nightly")
+    watching.until("state")
+    dead._lock.release()
+    while len(watching.seen) < 2:
+        other.step("thinking").complete()
+    assert watching.seen[1].status == "interrupted"
+    dead.complete()
+    watching.done()
+
+
 def test_progress_is_stored_nowhere(repo: Repo, tmp_path: Path) -> None:
     with repo.runs.start("Fix", id="nightly") as run, run.step("thinking") as step:
         step.progress("a-word-that-is-never-stored ")
@@ -241,10 +274,7 @@ def test_runs_of_several_processes_are_seen_whole(repo: Repo, tmp_path: Path) ->
 def test_a_run_whose_process_is_gone_is_said_to_be_interrupted(repo: Repo, tmp_path: Path) -> None:
     run = repo.runs.start("Fix", id="nightly")
     run.step("thinking")
-    run._heart.stop()
-    repo.store.disk.make_directory(repo.store.layout.locks_dir)
-    run._heart.start()
-    run._heart._lock.release()  # type: ignore[union-attr]
+    run._lock.release()
     events = list(repo.runs.watch("nightly", timeout=0.1))
     assert [(each.kind, each.status) for each in events] == [
         ("started", ""),

@@ -50,9 +50,23 @@ def test_a_lock_that_is_taken_is_no_error_and_is_tried_again(tmp_path: Path) -> 
     with OperationLock(reopen(tmp_path)):
         assert due.seal_if_due() is None
         assert seal_if_due_by_age(store) is None
+    assert due.seal_if_due() is None
+    clock.time += RETRY_MS
     report = due.seal_if_due()
     assert report is not None
     assert report.transactions == 1
+
+
+def test_a_seal_of_another_process_counts(tmp_path: Path) -> None:
+    store, clock = store_with(tmp_path)
+    due = SealSchedule(store)
+    append(store, "one")
+    clock.time += INTERVAL_MS
+    seal(reopen(tmp_path))
+    append(store, "two")
+    assert due.seal_if_due() is None
+    clock.time += INTERVAL_MS
+    assert due.seal_if_due() is not None
 
 
 def test_a_seal_that_fails_is_no_error_and_is_tried_again_a_little_later(

@@ -125,19 +125,26 @@ class JournalFile:
         return disk.read_at(self.fd, self.end, count)
 
     def _take_next(self, disk: Disk, data: bytes, base: int) -> bool:
-        """Read one frame, possibly from `data`; False if no valid frame follows."""
+        """Read the frames that are whole in `data`, else one from the file; False if no valid frame follows."""
+        start = self.end
+        for frame in scan(
+            lambda at, count: data[at - base : at - base + count], start, base + len(data)
+        ):
+            if frame.start == 0 and frame.kind != BEGIN:
+                return False
+            self.take(frame)
+            if self.closed:
+                break
+        if self.end > start:
+            return True
         size = disk.size(self.fd)
         if self._limit is not None:
             size = min(size, self._limit)
-        for read, end in (
-            (lambda at, count: data[at - base : at - base + count], base + len(data)),
-            (lambda at, count: disk.read_at(self.fd, at, count), size),
-        ):
-            for frame in scan(read, self.end, end):
-                if frame.start == 0 and frame.kind != BEGIN:
-                    return False
-                self.take(frame)
-                return True
+        for frame in scan(lambda at, count: disk.read_at(self.fd, at, count), start, size):
+            if frame.start == 0 and frame.kind != BEGIN:
+                return False
+            self.take(frame)
+            return True
         return False
 
     def ends_here(self, disk: Disk) -> bool:

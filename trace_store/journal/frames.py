@@ -45,6 +45,8 @@ BEGIN = 3
 VOID = 4
 FIRST_PASSING = 128
 EVENT = 128
+SKIPPED = -1
+"""The kind of a frame that a reader did not want decoded; never stored."""
 KNOWN_LASTING = frozenset({TRANSACTION, END, BEGIN, VOID})
 KNOWN = KNOWN_LASTING | {EVENT}
 LINE_BYTES = 16
@@ -85,7 +87,7 @@ class Frame:
         kind, start, end: its kind, and its byte range in the journal.
         moves: the ref moves, which take effect together or not at all.
         author, time, message: for the reflogs; `head` is the ref that HEAD was attached to.
-        entries: id and size of each object, encoded as in the journal.
+        objects: (id, offset in the journal, size) of each object.
         closes: for a begin frame: (number of the predecessor, how many of its bytes count).
         closed_line: for a begin frame: the line of the predecessor; empty if not recorded.
         failed: for a begin frame: a sync of the predecessor failed, and its later frames were copied here.
@@ -94,18 +96,17 @@ class Frame:
     """
 
     __slots__ = (
-        "_objects",
         "author",
         "closed_line",
         "closes",
         "end",
-        "entries",
         "failed",
         "head",
         "kind",
         "line",
         "message",
         "moves",
+        "objects",
         "start",
         "time",
         "voided",
@@ -121,7 +122,6 @@ class Frame:
         time: int = 0,
         message: str = "",
         head: str = "",
-        entries: bytes = b"",
     ) -> None:
         self.kind = kind
         self.start = start
@@ -136,19 +136,7 @@ class Frame:
         self.failed = False
         self.line = b""
         self.voided = False
-        self.entries = entries
-        self._objects: list[tuple[ObjectId, int, int]] | None = None
-
-    @property
-    def objects(self) -> list[tuple[ObjectId, int, int]]:
-        """(id, offset in the journal, size) of each object, computed on first access."""
-        if self._objects is None:
-            self._objects = []
-            offset = self.start + HEADER_BYTES + COUNT.size + len(self.entries)
-            for oid, size in _ENTRY.iter_unpack(self.entries):
-                self._objects.append((ObjectId(oid), offset, size))
-                offset += size
-        return self._objects
+        self.objects: list[tuple[ObjectId, int, int]] = []
 
     def place(self, start: int, size: int, objects: Mapping[ObjectId, bytes]) -> None:
         """Set the position of the frame and its objects after it was written."""
@@ -160,7 +148,7 @@ class Frame:
             size = len(data)
             placed.append((oid, offset, size))
             offset += size
-        self._objects = placed
+        self.objects = placed
 
     def has_same_content(self, other: Frame) -> bool:
         """Return True if another frame has the same content; its position may differ."""
@@ -269,38 +257,45 @@ def event_section(payload: bytes) -> dict[str, Any] | None:
         return None
 
 
-def scan(read: Callable[[int, int], bytes], start: int, size: int) -> Iterator[Frame]:
+def scan(
+    read: Callable[[int, int], bytes], start: int, size: int, *, containing: bytes = b""
+) -> Iterator[Frame]:
     """Yield the frames of a journal from an offset on, up to the first invalid one.
 
     Args:
         read: returns the bytes at (offset, size).
         start: the offset of a frame.
         size: the size of the journal in bytes.
+        containing: transactions and events without these bytes are not decoded, and get the kind SKIPPED.
     """
-    buffer = b""
+    view = memoryview(b"")
     base = start
     ahead = _FIRST_READ  # usually there is one new frame, followed by zeros
     while start + HEADER_BYTES <= size:
-        if start - base + HEADER_BYTES > len(buffer):
-            base, buffer = start, read(start, min(ahead, size - start))
+        at = start - base
+        if at + HEADER_BYTES > len(view):
+            base, at, view = start, 0, memoryview(read(start, min(ahead, size - start)))
             ahead = min(8 * ahead, _READ_AHEAD)
-        head = buffer[start - base : start - base + HEADER_BYTES]
-        if len(head) < HEADER_BYTES:
-            return
-        length, kind, check = HEADER.unpack(head)
+            if len(view) < HEADER_BYTES:
+                return
+        length, kind, check = HEADER.unpack_from(view, at)
         end = start + HEADER_BYTES + length
         if length > MAXIMUM_FRAME_BYTES or end > size:
             return
-        if end - base > len(buffer):
-            base, buffer = start, read(start, min(max(end - start, ahead), size - start))
-        payload = memoryview(buffer)[start - base + HEADER_BYTES : end - base]
-        if len(payload) < length or crc32(payload, crc32(head[:8], SEED)) != check:
+        if end - base > len(view):
+            count = min(max(end - start, ahead), size - start)
+            base, at, view = start, 0, memoryview(read(start, count))
+        payload = view[at + HEADER_BYTES : end - base]
+        if len(payload) < length or crc32(payload, crc32(view[at : at + 8], SEED)) != check:
             return
+        if containing and kind in (TRANSACTION, EVENT) and containing not in bytes(payload):
+            kind = SKIPPED
         frame = Frame(kind, start, end)
-        try:
-            _parse(frame, payload)
-        except errors.CorruptJournalError:
-            return
+        if kind in KNOWN_LASTING:
+            try:
+                _parse(frame, payload)
+            except errors.CorruptJournalError:
+                return
         yield frame
         start = end
 
@@ -325,16 +320,18 @@ def _frame(kind: int, objects: Mapping[ObjectId, bytes], section: Sequence[bytes
 
 
 def _parse(frame: Frame, payload: memoryview) -> None:
-    if frame.kind not in KNOWN_LASTING:
-        return
     if len(payload) < COUNT.size:
         raise errors.CorruptJournalError("a frame has no object count")
     (count,) = COUNT.unpack_from(payload)
     place = COUNT.size + ENTRY_BYTES * count
     if place > len(payload):
         raise errors.CorruptJournalError("a frame counts more objects than it has room for")
-    frame.entries = bytes(payload[COUNT.size : place])
-    section_start = place + sum(size for _, size in _ENTRY.iter_unpack(frame.entries))
+    origin = frame.start + HEADER_BYTES
+    end = origin + place
+    for oid, size in _ENTRY.iter_unpack(payload[COUNT.size : place]):
+        frame.objects.append((ObjectId(oid), end, size))
+        end += size
+    section_start = end - origin
     if section_start > len(payload):
         raise errors.CorruptJournalError("a frame's objects are longer than it is")
     try:
@@ -359,9 +356,7 @@ def _read_section(frame: Frame, section: dict[str, Any]) -> None:
         frame.time = int(section["time"])
         frame.message = str(section.get("message", ""))
         frame.head = str(section.get("head", ""))
-        frame.moves = [
-            Move(_name(name), _value(old), _value(new)) for name, old, new in section["moves"]
-        ]
+        frame.moves = [_move(name, old, new) for name, old, new in section["moves"]]
     elif frame.kind == BEGIN:
         frame.closes = [(int(number), int(length)) for number, length in section["closes"]]
         frame.line = _line(section["line"])
@@ -375,12 +370,12 @@ def _line(line: Any) -> bytes:
     return line
 
 
-def _name(name: Any) -> str:
-    # It becomes a path, and a repository from elsewhere may contain a forged journal.
+def _move(name: Any, old: Any, new: Any) -> Move:
+    # The name becomes a path, and a repository from elsewhere may contain a forged journal.
     if not isinstance(name, str) or not is_ref_name(name):
         raise ValueError("invalid ref name")
-    return name
-
-
-def _value(value: Any) -> ObjectId | None:
-    return None if value is None else checked_id(value)
+    return Move(
+        name,
+        None if old is None else checked_id(old),
+        None if new is None else checked_id(new),
+    )

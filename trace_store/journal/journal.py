@@ -270,7 +270,7 @@ class Journal(JournalMaker):
         return file
 
     def emit(self, data: bytes) -> None:
-        """Append an event frame without a sync; take the lock unless it is already held.
+        """Append event frames without a sync; take the lock unless it is already held.
 
         A frame written to a removed journal is lost; the next one goes to the new journal.
 

@@ -18,6 +18,7 @@ from trace_store.journal.frames import (
     BEGIN,
     EVENT,
     HEADER_BYTES,
+    SKIPPED,
     TRANSACTION,
     VOID,
     encode_event,
@@ -78,14 +79,19 @@ class JournalTail:
             the reflogs.
     """
 
-    def __init__(self, disk: Disk, layout: Layout, *, everything: bool) -> None:
+    def __init__(
+        self, disk: Disk, layout: Layout, *, everything: bool, containing: bytes = b""
+    ) -> None:
         """Start at the end of the newest journal; with `everything`, at the oldest one.
+
+        Frames that do not contain some bytes are skipped.
 
         Raises:
             StorageError: the disk failed.
         """
         self._disk = disk
         self._layout = layout
+        self._containing = containing
         self._file: _Open | None = None
         self._first: list[JournalEvent] = []
         self._registration = _register(disk, layout)
@@ -212,9 +218,14 @@ class JournalTail:
         end = size if limit is None else min(size, limit)
         found: list[JournalEvent] = []
         last: int | None = None
-        for frame in scan(lambda at, count: read(fd, at, count), file.at, end):
+        containing = self._containing
+        for frame in scan(
+            lambda at, count: read(fd, at, count), file.at, end, containing=containing
+        ):
             file.at = frame.end
-            if frame.kind == TRANSACTION:
+            if frame.kind == SKIPPED:
+                last = None
+            elif frame.kind == TRANSACTION:
                 last = len(found)
                 found += moves_of(frame)
             elif frame.kind == VOID and last is not None:

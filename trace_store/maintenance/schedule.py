@@ -1,4 +1,4 @@
-"""Schedule of automatic seals: every half minute, or when the journal is large.
+"""Schedule of automatic seals: every half minute, or when the journal is large, whichever process does it.
 
 Invariant: the caller's commit is already durable, so a seal never waits, raises no error if it fails, and is retried
 later. The check takes constant time.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trace_store.maintenance.seal import SealReport
 
 RETRY_MS = 1_000
-"""Minimum time before a retry after an error other than a lock."""
+"""Minimum time before a retry, after an error or while another process seals."""
 
 
 class SealSchedule:
@@ -34,15 +34,16 @@ class SealSchedule:
         if not store.local:
             return None
         now = store.clock.now()
-        files = store.journal.files
+        if now < self._not_before:
+            return None
+        files, frames = store.journal.files, store.journal.fold.frames
         large = bool(files) and not files[-1].closed and files[-1].end >= MAXIMUM_JOURNAL_BYTES
-        due = large or now - self._last >= INTERVAL_MS
-        if not due or now < self._not_before:
+        # Another process may have sealed since, so the oldest unsealed transaction counts, too.
+        old = bool(frames) and now - max(self._last, frames[0].time) >= INTERVAL_MS
+        if not large and not old:
             return None
         try:
             report = maintenance.seal.seal(store, wait=False)
-        except errors.LockedError:
-            return None
         except errors.TraceError:
             self._not_before = now + RETRY_MS
             return None

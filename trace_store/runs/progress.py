@@ -132,6 +132,18 @@ class _Stream:
         self.queue, self.queued, self.notes = [], 0, []
         return text, notes
 
+    def frame(self, shown: str) -> dict[str, object]:
+        """Return the fields of a frame with new text, or with the whole text if it is time."""
+        begin = self.at
+        self.at += len(shown)
+        self.tail = _end_of(self.tail + shown)
+        now = time.monotonic()
+        is_long = len(bytes_of(shown)) > WHOLE_BYTES
+        if begin and now - self.whole_at < WHOLE_SECONDS and not is_long:
+            return {"at": begin, "text": shown}
+        self.whole_at = now
+        return {"at": self.at - len(self.tail), "text": self.tail, "whole": True}
+
 
 class ProgressSender:
     """Emits the progress of a run's steps, from a thread that also calls `beat` from time to time."""
@@ -214,34 +226,20 @@ class ProgressSender:
                 self._closed.wait(BATCH_SECONDS)
 
     def _send_all(self) -> None:
+        """Emit what is queued, all with one write."""
         with self._lock:
             taken = [(step, stream, *stream.take()) for step, stream in self._streams.items()]
+        events: list[tuple[str, dict[str, object]]] = []
         for step, stream, text, notes in taken:
+            about = {"run": self._run, "step": step}
             shown = stream.screen.add(text) if text else ""
             if shown:
-                self._send(step, stream, shown)
+                events.append((EVENT, {**about, **stream.frame(shown)}))
             for number, what in notes:
                 fields = {name: self._screened(each) for name, each in what.items()}
-                self._emit(NOTE, {"run": self._run, "step": step, "number": number, **fields})
-
-    def _send(self, step: int, stream: _Stream, shown: str) -> None:
-        """Emit new text, or the whole text if it is time."""
-        begin = stream.at
-        stream.at += len(shown)
-        stream.tail = _end_of(stream.tail + shown)
-        now = time.monotonic()
-        frame = {"run": self._run, "step": step}
-        is_new = not begin
-        if is_new or now - stream.whole_at >= WHOLE_SECONDS or len(bytes_of(shown)) > WHOLE_BYTES:
-            stream.whole_at = now
-            at = stream.at - len(stream.tail)
-            self._emit(EVENT, {**frame, "at": at, "text": stream.tail, "whole": True})
-        else:
-            self._emit(EVENT, {**frame, "at": begin, "text": shown})
-
-    def _emit(self, kind: str, data: dict[str, object]) -> None:
+                events.append((NOTE, {**about, "number": number, **fields}))
         try:
-            self._store.emit(kind, data)
+            self._store.emit_all(events)
         except errors.TraceError:  # watching is not worth an error in the agent
             return
 

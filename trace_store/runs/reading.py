@@ -1,12 +1,18 @@
 """Reading runs: lists, whole runs, and what is being done now.
 
+The process of a run holds a lock as long as it lives, and writes a heartbeat into the lock's file. A run is interrupted
+if the lock is free or the last heartbeat is too old. A new heartbeat ends that, for example after a laptop slept. A
+clone has no such file, so it knows only the last commit.
+
 Each commit of a run adds a step or holds a step's newest version whole, so the steps are what the commits wrote last.
 If two clones wrote to one run, both histories count, sorted by time, and no merge is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from trace_store import errors
 from trace_store.base.frozen import value
@@ -17,10 +23,9 @@ from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, read_address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_parts
-from trace_store.runs.presence import Presence, presence_of
-from trace_store.runs.recording import PREFIX, run_ref, state_at
-from trace_store.runs.steps import INTERRUPTED, RunState, StepRecord
-from trace_store.store.process_lock import RUN_LOCK, names_at_work
+from trace_store.runs.recording import PREFIX, run_ref, state_at, states_at
+from trace_store.runs.steps import INTERRUPTED, META, RunState, StepRecord
+from trace_store.store.process_lock import RUN_LOCK, SILENT_SECONDS, ProcessLock, names_at_work
 from trace_store.store.store import Store
 
 TYPE_CHECKING = False
@@ -34,15 +39,17 @@ class RunInfo:
 
     Attributes:
         state: what its last commit says.
-        presence: what is known of its process.
         status: as in `state`, or `interrupted` if its process is gone or silent.
+        is_here: whether a process of this working copy runs or ran it, and it has not ended.
+        beat: the last heartbeat of that process, in milliseconds since the epoch; 0 if unknown.
     """
 
-    JSON = "*state status here=presence.is_here seen -presence"
+    JSON = "*state status here=is_here seen -beat"
 
     state: RunState
-    presence: Presence
     status: str
+    is_here: bool = False
+    beat: Time = 0
 
     @property
     def id(self) -> str:
@@ -57,7 +64,7 @@ class RunInfo:
     @property
     def seen(self) -> Time:
         """When its process was last seen at work, in milliseconds since the epoch."""
-        return max(self.state.updated, self.presence.beat)
+        return max(self.state.updated, self.beat)
 
     @property
     def activity(self) -> str:
@@ -71,19 +78,19 @@ class RunInfo:
 
 @value
 class RunRecord:
-    """A whole run.
+    """A run with its steps, or some of them.
 
     Attributes:
         info: its state, as a list shows it.
         steps: its steps by number.
-        tips: the commits that it was read at.
+        earlier: number of earlier steps, which are left out.
     """
 
-    JSON = "*info -tips"
+    JSON = "*info"
 
     info: RunInfo
     steps: tuple[StepRecord, ...]
-    tips: tuple[ObjectId, ...]
+    earlier: int = 0
 
     @property
     def id(self) -> str:
@@ -93,9 +100,13 @@ class RunRecord:
 
 def info_of(store: Store, state: RunState) -> RunInfo:
     """Return a run as this working copy sees it."""
-    presence = presence_of(store, state.id) if state.is_running else Presence()
-    lost = presence.is_here and not presence.is_at_work(store.clock.now())
-    return RunInfo(state, presence, INTERRUPTED if lost and state.is_running else state.status)
+    if not state.is_running:
+        return RunInfo(state, state.status)
+    lock = ProcessLock(store, RUN_LOCK, state.id)
+    beat = lock.last_beat
+    is_silent = store.clock.now() - beat >= 1000 * SILENT_SECONDS
+    status = INTERRUPTED if beat and (is_silent or not lock.is_held) else state.status
+    return RunInfo(state, status, is_here=beat > 0, beat=beat)
 
 
 def list_runs(store: Store) -> list[RunInfo]:
@@ -112,7 +123,7 @@ def list_runs(store: Store) -> list[RunInfo]:
 def running(store: Store) -> list[RunInfo]:
     """Return the runs that run in this working copy, the most recently updated first; ended ones cost nothing."""
     found = []
-    for id in names_at_work(store, RUN_LOCK) if store.local else ():
+    for id in names_at_work(store, RUN_LOCK):
         tips = store.refs.tips(run_ref(id))
         if tips and (info := info_of(store, state_at(store, tips))).is_running:
             found.append(info)
@@ -143,57 +154,107 @@ def find_id(store: Store, name: str) -> str:
     return found[0]
 
 
-def read_run(store: Store, name: str, known: RunRecord | None = None) -> RunRecord:
-    """Return a whole run, given its id or a unique beginning of it; raises as `find_id` and `list_runs`.
+def read_run(
+    store: Store, name: str, *, start: int | None = None, limit: int | None = None
+) -> RunRecord:
+    """Return a run, given its id or a unique beginning of it; raises as `find_id` and `list_runs`.
 
-    If it was read before, only the commits since then are read.
+    Its commits are read back to the first step that is returned.
+
+    Args:
+        store: the repository.
+        name: the id of the run, or the beginning of it.
+        start: the number of the first step; None returns the last steps.
+        limit: at most so many steps; None has no limit.
     """
-    id = find_id(store, name)
-    tips = store.refs.tips(run_ref(id))
-    before = known if known is not None and known.id == id else None
-    steps: dict[Address, StepRecord] = {}
-    for step in before.steps if before is not None else ():
-        assert step.address is not None
-        steps[step.address] = step
-    for step in steps_between(store, tips, before.tips if before is not None else ()):
-        assert step.address is not None
-        steps[step.address] = step
-    in_order = sorted(steps.values(), key=lambda step: (step.number, step.started))
-    return RunRecord(info_of(store, state_at(store, tips)), tuple(in_order), tips)
+    tips = store.refs.tips(run_ref(find_id(store, name)))
+    states = states_at(store, tips)
+    count = max(state.step_count for state in states)
+    if start is None:
+        start = 1 if limit is None else count - limit + 1
+    start = max(1, start)
+    end = sys.maxsize if limit is None else start + limit
+    steps = tuple(_steps_of(store, tips, start, end))
+    return RunRecord(info_of(store, states[0]), steps, min(start - 1, count))
+
+
+def _steps_of(store: Store, tips: Sequence[ObjectId], start: int, end: int) -> Iterator[StepRecord]:
+    """Yield the steps whose numbers are in a range, as the last commit of each wrote them, by number."""
+
+    def is_enough(commit: Commit) -> bool:
+        return bool(ops.stored_messages(commit)) and _begun_in(commit) <= start
+
+    newest: dict[Address, ObjectId] = {}
+    found: list[tuple[int, int, Address, ObjectId]] = []
+    for oid, commit in _commits_back(store, tips, is_enough=is_enough):
+        for address, _ in _parts_in(commit, oid):
+            newest.setdefault(address, oid)
+        for address, _ in ops.added_messages(commit, oid):
+            last = newest.pop(address, oid)
+            if start <= (number := _begun_in(commit)) < end:
+                found.append((number, commit.time, address, last))
+    for _, _, address, oid in sorted(found, key=lambda each: each[:2]):
+        parts = dict(_parts_in(read_commit(oid, store.objects.read), oid))[address]
+        yield StepRecord.read(load_parts(parts, store.objects.read), address)
 
 
 def steps_between(
     store: Store, tips: Sequence[ObjectId], before: Sequence[ObjectId] = ()
 ) -> Iterator[StepRecord]:
-    """Yield the steps that began or ended in the commits of a run that `before` has not.
+    """Yield the steps that began or ended in the commits of a run that `before` has not, the oldest first."""
+    oids = [oid for oid, _ in _commits_back(store, tips, before)]
+    for oid in reversed(
+        oids
+    ):  # read again, since whole commits of a long run would fill the memory
+        for address, parts in _parts_in(read_commit(oid, store.objects.read), oid):
+            yield StepRecord.read(load_parts(parts, store.objects.read), address)
 
-    They come by time, but each commit after its parents.
+
+def _commits_back(
+    store: Store,
+    tips: Sequence[ObjectId],
+    before: Sequence[ObjectId] = (),
+    is_enough: Callable[[Commit], bool] = lambda _: False,
+) -> Iterator[tuple[ObjectId, Commit]]:
+    """Yield the commits of a run that `before` has not, the newest first; those before one that is enough are left out.
+
+    No commit is older than its parents, so `before` and its ancestors are met in time.
     """
-    known = set(before)
-    read: dict[ObjectId, tuple[tuple[ObjectId, ...], int, tuple[StepRecord, ...]]] = {}
+    waiting = graph.TopologicalQueue(lambda each: each[1].time)
+    is_hidden: dict[ObjectId, bool] = {}
+    shown = 0
 
-    def parents(oid: ObjectId) -> Sequence[ObjectId]:
-        if oid not in read:  # whole commits of a long run would fill the memory
-            commit = read_commit(oid, store.objects.read)
-            above = tuple(parent for parent in commit.parents if parent not in known)
-            read[oid] = above, commit.time, tuple(_steps_in(store, oid, commit))
-        return read[oid][0]
+    def add(oid: ObjectId, hidden: bool) -> None:
+        nonlocal shown
+        known = is_hidden.get(oid)
+        if known is None:
+            waiting.push((oid, read_commit(oid, store.objects.read)))
+        shown += (known is None and not hidden) - (known is False and hidden)
+        is_hidden[oid] = bool(known) or hidden
 
-    new = [tip for tip in tips if tip not in known]
-    for _ in graph.ancestors(new, parents):
-        pass
-    newest_first = graph.topological(new, parents, time_of=lambda oid: read[oid][1])
-    for oid in reversed(list(newest_first)):
-        yield from read[oid][2]
+    for oid in before:
+        add(oid, True)
+    for oid in tips:
+        add(oid, False)
+    while shown:
+        oid, commit = waiting.pop()
+        hidden, is_hidden[oid] = is_hidden[oid], True
+        if not hidden:
+            shown -= 1
+            yield oid, commit
+        for parent in () if is_enough(commit) else commit.parents:
+            add(parent, hidden)
 
 
-def _steps_in(store: Store, oid: ObjectId, commit: Commit) -> Iterator[StepRecord]:
-    """Yield the steps that a commit of a run began or ended."""
+def _begun_in(commit: Commit) -> int:
+    """Return the number of the step that had begun last after a commit."""
+    return RunState.read(commit.meta.get(META)).last
+
+
+def _parts_in(commit: Commit, oid: ObjectId) -> Iterator[tuple[Address, Any]]:
+    """Yield the address and the stored parts of each step that a commit of a run began or ended."""
     for address, stored in ops.added_messages(commit, oid):
-        yield StepRecord.read(load_parts(stored["parts"], store.objects.read), address)
+        yield address, stored["parts"]
     for operation in commit.operations:
         if operation.name == ops.EDIT:
-            address = read_address(operation.fields["target"], oid)
-            yield StepRecord.read(
-                load_parts(operation.fields["parts"], store.objects.read), address
-            )
+            yield read_address(operation.fields["target"], oid), operation.fields["parts"]

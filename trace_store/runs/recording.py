@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from _thread import RLock
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from trace_store import errors
 from trace_store.base.frozen import replace
@@ -60,14 +61,19 @@ def address_of(store: Store, message: Address | str) -> str:
     return resolve_address(store, message).hex if message else ""
 
 
-def state_at(store: Store, tips: Sequence[ObjectId]) -> RunState:
-    """Return the state of a run at its tips, of several the one that was written last.
+def states_at(store: Store, tips: Sequence[ObjectId]) -> list[RunState]:
+    """Return the state of a run at each of its tips; the first one counts: one that ended, else the newest.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
     """
     states = [RunState.read(read_commit(tip, store.objects.read).meta.get(META)) for tip in tips]
-    return max(states, key=lambda state: (not state.is_running, state.updated))
+    return sorted(states, key=lambda state: (state.is_running, -state.updated))
+
+
+def state_at(store: Store, tips: Sequence[ObjectId]) -> RunState:
+    """Return the state of a run that counts; raises as `states_at`."""
+    return states_at(store, tips)[0]
 
 
 class RunRecorder:
@@ -79,12 +85,13 @@ class RunRecorder:
         mutex: held while this process writes the run.
     """
 
-    def __init__(self, writer: Writer, state: RunState) -> None:
+    def __init__(self, writer: Writer, state: RunState, tips: tuple[ObjectId, ...] = ()) -> None:
+        """Create the recorder of a new run, or of one that has these tips and this state."""
         self.ref = run_ref(state.id)
         self.state = state
-        self._writer = writer
-        self._tips: tuple[ObjectId, ...] = ()
         self.mutex = RLock()
+        self._writer = writer
+        self._tips = tips
 
     def start(self, session: ObjectId | None) -> None:
         """Write the first commit, which links the tip of the session.
@@ -93,17 +100,14 @@ class RunRecorder:
             AlreadyExistsError: the id is in use.
             SecretFoundError: a text holds a secret, and the repository refuses secrets.
         """
-        change = self._writer.begin()
-        self.state = replace(
-            self.state, name=change.text(self.state.name), agent=change.text(self.state.agent)
-        )
         links = () if session is None else [(SESSION, session.hex())]
 
-        def commit(state: RunState, time: int) -> tuple[Commit, RunState]:
-            state = replace(state, started=time, updated=time)
-            return self._commit((), state, [], f"run: {short(state.name, 100)}", links), state
+        def make(change: Change, state: RunState, time: int) -> tuple[Commit, RunState]:
+            name, agent = change.text(state.name), change.text(state.agent)
+            state = replace(state, name=name, agent=agent, started=time, updated=time)
+            return self._commit(state, [], f"run: {short(name, 100)}", links), state
 
-        self._write(change, commit, is_new=True)
+        self._write(make)
 
     def begin(self, step: StepRecord) -> StepRecord:
         """Write the start of a step, which gets its number, address and time, and return it.
@@ -112,97 +116,89 @@ class RunRecorder:
             StateError: the run has ended, or another process superseded it.
             SecretFoundError: as in `start`.
         """
-        change = self._writer.begin()
-        step = _screened(step, change)
 
-        def commit(state: RunState, time: int) -> tuple[Commit, RunState]:
+        def make(change: Change, state: RunState, time: int) -> tuple[Commit, RunState]:
             nonlocal step
-            step = replace(step, number=state.step_count + 1, started=max(time, state.started))
+            title, began = change.text(step.title), max(time, state.started)
+            step = replace(step, title=title, number=state.step_count + 1, started=began)
             state = state.after_start(step)
             operation = ops.add([store_message(step.as_message(), change.put)])
-            return self._commit(self._tips, state, [operation], _subject(step)), state
+            return self._commit(state, [operation], _subject(step)), state
 
-        oid = self._write(change, commit)
+        oid = self._write(make)
         return replace(step, address=Address.of(oid, 0))
 
-    def end(self, step: StepRecord) -> StepRecord:
-        """Write the end of a step, and return it with its time; raises as `begin`."""
-        change = self._writer.begin()
-        step, address = _screened(step, change), step.address
-        assert address is not None
+    def end(self, step: StepRecord, **changes: Any) -> StepRecord:
+        """Write the end of a step with some changes, and return it with its time; raises as `begin`."""
+        assert step.address is not None
+        address = step.address
 
-        def commit(state: RunState, time: int) -> tuple[Commit, RunState]:
+        def make(change: Change, state: RunState, time: int) -> tuple[Commit, RunState]:
             nonlocal step
-            step = replace(step, completed=max(time, step.started))
+            step = replace(step, **changes, completed=max(time, step.started))
+            for name in ("title", "error"):  # also in metadata and commit messages
+                text = getattr(step, name)
+                if (screened := change.text(text)) is not text:
+                    step = replace(step, **{name: screened})
             state = state.after_end(step)
             operation = ops.edit(address, store_parts(step.as_message().parts, change.put))
-            return self._commit(self._tips, state, [operation], _subject(step)), state
+            return self._commit(state, [operation], _subject(step)), state
 
-        self._write(change, commit)
+        self._write(make)
         return step
 
     def close(self, status: str, *, error: str = "", by: str = "") -> None:
         """Write the end of the run; raises as `begin`."""
-        change = self._writer.begin()
-        error = change.text(error)
 
-        def commit(state: RunState, time: int) -> tuple[Commit, RunState]:
-            state = state.ending(status, time, error=error, by=by)
-            return self._commit(self._tips, state, [], f"run {status}"), state
+        def make(change: Change, state: RunState, time: int) -> tuple[Commit, RunState]:
+            state = state.ending(status, time, error=change.text(error), by=by)
+            return self._commit(state, [], f"run {status}"), state
 
-        self._write(change, commit)
+        self._write(make)
 
-    def _write(
-        self,
-        change: Change,
-        make: Callable[[RunState, int], tuple[Commit, RunState]],
-        *,
-        is_new: bool = False,
-    ) -> ObjectId:
-        """Write one commit on the run's tips, and return its id."""
+    def _write(self, make: Callable[[Change, RunState, int], tuple[Commit, RunState]]) -> ObjectId:
+        """Write one commit on the run's tips, and return its id.
+
+        It is made before the journal is locked, so that other writers do not wait for that, and made again if another
+        process has written the run meanwhile.
+        """
         store = self._writer.store
-        made: list[tuple[ObjectId, RunState]] = []
 
-        def edits(refs: RefReader) -> Sequence[RefEdit]:
-            made.clear()
-            tips = refs.tips(self.ref)
-            if is_new and tips:
-                raise errors.AlreadyExistsError(
-                    f"the run {self.state.id} exists already", ref=self.ref
-                )
-            if not is_new:
-                self._catch_up(tips)
-            commit, state = make(self.state, store.clock.now())
-            oid = change.add(commit)
-            made.append((oid, state))
-            return [RefEdit(self.ref, oid, tips[0] if tips else None)]
+        def edits(refs: RefReader) -> Sequence[RefEdit] | None:
+            if refs.tips(self.ref) != self._tips:
+                return None
+            return [RefEdit(self.ref, oid, self._tips[0] if self._tips else None)]
 
         with self.mutex:
-            change.write(edits, "run")
-            oid, self.state = made[0]
-            self._tips = (oid,)
-            return oid
+            while True:
+                if not self.state.is_running:
+                    raise run_ended(self.state)
+                change = self._writer.begin()
+                commit, state = make(change, self.state, store.clock.now())
+                oid = change.add(commit)
+                if change.write(edits, "run"):
+                    self.state, self._tips = state, (oid,)
+                    return oid
+                self._catch_up()
 
-    def _catch_up(self, tips: tuple[ObjectId, ...]) -> None:
-        """Read the state that another process wrote, and refuse to go on if the run has ended."""
-        if tips != self._tips:
-            if not tips:
-                raise errors.RefNotFoundError(f"the run {self.state.id} was deleted", ref=self.ref)
-            self.state = state_at(self._writer.store, tips)
-            self._tips = tips
-        if not self.state.is_running:
-            raise run_ended(self.state)
+    def _catch_up(self) -> None:
+        """Read the state that another process wrote."""
+        tips = self._writer.store.refs.tips(self.ref)
+        if not tips:
+            raise errors.RefNotFoundError(f"the run {self.state.id} was deleted", ref=self.ref)
+        if not self._tips:
+            raise errors.AlreadyExistsError(f"the run {self.state.id} exists already", ref=self.ref)
+        self.state, self._tips = state_at(self._writer.store, tips), tips
 
     def _commit(
         self,
-        parents: tuple[ObjectId, ...],
         state: RunState,
         operations: Operations,
         subject: str,
         links: Sequence[tuple[str, str]] = (),
     ) -> Commit:
-        author, time = check_author(state.agent), state.updated
-        return Commit(parents, author, time, operations, subject, {META: state.as_map()}, links)
+        author, time, meta = check_author(state.agent), state.updated, {META: state.as_map()}
+        return Commit(self._tips, author, time, operations, subject, meta, links)
 
 
 def run_ended(state: RunState) -> errors.StateError:
@@ -220,8 +216,3 @@ def _subject(step: StepRecord) -> str:
     """Return a step on one line, for logs."""
     ended = "" if step.is_running else f" {step.status}"
     return f"step {step.number}{ended}: {short(step.name, 100)}"
-
-
-def _screened(step: StepRecord, change: Change) -> StepRecord:
-    """Redact the title and the error, which are also in metadata and commit messages."""
-    return replace(step, title=change.text(step.title), error=change.text(step.error))

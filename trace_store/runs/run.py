@@ -10,7 +10,6 @@ A program that should not depend on a repository takes an `Emitter`: a `Run`, or
 
 from __future__ import annotations
 
-import asyncio
 import os
 from abc import ABC, abstractmethod
 from contextvars import ContextVar, Token
@@ -23,7 +22,6 @@ from trace_store.base.frozen import replace
 from trace_store.base.oid import ObjectId
 from trace_store.objects.address import Address
 from trace_store.runs import steps as values
-from trace_store.runs.presence import HEARTBEAT_SECONDS, Heart
 from trace_store.runs.progress import ProgressSender
 from trace_store.runs.recording import RunRecorder, address_of, run_ended
 from trace_store.runs.steps import (
@@ -35,8 +33,10 @@ from trace_store.runs.steps import (
     short,
     storable,
 )
+from trace_store.store.process_lock import RUN_LOCK, ProcessLock
 from trace_store.writer import Writer
 
+HEARTBEAT_SECONDS = 15.0
 _current: ContextVar[RunStep | Run | None] = ContextVar("trace_run", default=None)
 
 
@@ -104,6 +104,8 @@ class _Scope(ABC):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        import asyncio  # slow to load, and loaded already by who comes here
+
         self._reset()
         await asyncio.to_thread(self._leave, error)
 
@@ -272,7 +274,7 @@ class RunStep(_Scope):
                 for part in self.value.substeps
             )
             self.value = self.run._recorder.end(
-                replace(self.value, status=status, substeps=parts, **changes)
+                self.value, status=status, substeps=parts, **changes
             )
         self.run._progress.end(self.number)
 
@@ -309,12 +311,14 @@ class Run(_Scope):
         self._pid = os.getpid()
         self._recorder = RunRecorder(writer, state)
         self._mutex = self._recorder.mutex
-        self._heart = Heart(writer.store, state.id)
+        self._lock = ProcessLock(writer.store, RUN_LOCK, state.id)
         self._progress = ProgressSender(
-            writer.store, writer.guard, state.id, self._heart.beat, HEARTBEAT_SECONDS
+            writer.store, writer.guard, state.id, self._lock.beat, HEARTBEAT_SECONDS
         )
         self._recorder.start(session)
-        self._heart.start()
+        if not self._lock.take():
+            raise errors.LockedError(f"another process has the lock of {state.id}", name=state.id)
+        self._lock.beat()
         self._progress.start()
 
     @property
@@ -384,7 +388,7 @@ class Run(_Scope):
 
     def _stop(self) -> None:
         self._progress.close()
-        self._heart.stop()
+        self._lock.remove()
 
     def _leave(self, error: BaseException | None) -> None:
         if self.state.is_running:
@@ -408,32 +412,12 @@ class Run(_Scope):
         return self._writer.store.clock.now()
 
 
-class _Null(_Scope):
-    """A run or a step that stores nothing."""
+class NullRun(_Scope):
+    """An `Emitter` for tests: it takes everything and stores nothing. Its steps are such objects, too."""
 
-    def fail(self, error: object) -> None:
-        """Do nothing."""
-
-    def _leave(self, error: BaseException | None) -> None:
-        pass
-
-    def __enter__(self) -> Self:
-        return self
-
-
-class NullRun(_Null):
-    """An `Emitter` for tests: it takes everything and stores nothing."""
-
-    def step(self, type: str, title: str = "", **more: object) -> NullStep:
+    def step(self, type: str, title: str = "", **more: object) -> NullRun:
         """Begin a step that stores nothing."""
-        return NullStep()
-
-    def complete(self) -> None:
-        """Do nothing."""
-
-
-class NullStep(_Null):
-    """A step of a `NullRun`."""
+        return NullRun()
 
     def progress(self, text: str) -> None:
         """Do nothing."""
@@ -441,16 +425,25 @@ class NullStep(_Null):
     def source(self, title: str, url: str = "", type: str = "") -> None:
         """Do nothing."""
 
-    def substep(self, title: str) -> NullStep:
+    def substep(self, title: str) -> NullRun:
         """Begin a part that stores nothing."""
-        return NullStep()
+        return NullRun()
 
     def complete(self, content: str = "", **more: object) -> None:
         """Do nothing."""
 
-    def retry(self, title: str = "") -> NullStep:
+    def fail(self, error: object) -> None:
+        """Do nothing."""
+
+    def retry(self, title: str = "") -> NullRun:
         """Begin a step that stores nothing."""
-        return NullStep()
+        return NullRun()
+
+    def _leave(self, error: BaseException | None) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
 
 
 def current_run() -> Run | None:

@@ -16,6 +16,7 @@ from trace_store.runs.recording import RunRecorder, address_of, new_id, run_ref,
 from trace_store.runs.run import Run
 from trace_store.runs.steps import STATES, SUPERSEDED, RunState, short, storable
 from trace_store.runs.watch import RunEvent
+from trace_store.store.process_lock import RUN_LOCK, ProcessLock, put_aside
 from trace_store.writer import Writer
 
 AGENT = "TRACE_AGENT"
@@ -70,6 +71,7 @@ class Runs:
         variables = self._writer.environment.variables(AGENT)
         agent = agent or variables.get(AGENT, "") or self._writer.author
         new = self._supersede(id) if id and supersede else id
+        self._put_locks_aside()
         state = RunState(
             new or new_id(), short(storable(name)), agent, session=branch, message=address
         )
@@ -118,19 +120,22 @@ class Runs:
         """Return the runs that run in this working copy now; those that ended cost nothing."""
         return reading.running(self._store)
 
-    def read(self, name: str, known: RunRecord | None = None) -> RunRecord:
+    def read(self, name: str, *, start: int | None = None, limit: int | None = None) -> RunRecord:
         """Return a run with its steps, given its id or the beginning of it.
 
         Args:
             name: its id or the beginning of it.
-            known: what an earlier call returned; then only what came since is read.
+            start: the number of the first step to return; None returns the last ones.
+            limit: at most so many steps; None returns all.
 
         Raises:
+            InvalidInputError: `start` or `limit` is not a count.
             RefNotFoundError: there is none.
             AmbiguousRevisionError: several ids begin like this.
         """
         check.text(name=name)
-        return reading.read_run(self._store, name, known)
+        check.count(start=start, limit=limit)
+        return reading.read_run(self._store, name, start=start, limit=limit)
 
     def watch(self, name: str, *, timeout: float | None = None) -> Iterator[RunEvent]:
         """Yield what a run did so far and does, each thing once and in order, until it ends.
@@ -165,7 +170,21 @@ class Runs:
         while self._store.refs.tips(run_ref(f"{id}-{number}")):
             number += 1
         new, old = f"{id}-{number}", f"{id}-{number - 1}" if number > 2 else id
-        state = state_at(self._store, self._store.refs.tips(run_ref(old)))
+        tips = self._store.refs.tips(run_ref(old))
+        state = state_at(self._store, tips)
         if state.is_running:
-            RunRecorder(self._writer, state).close(SUPERSEDED, by=new)
+            RunRecorder(self._writer, state, tips).close(SUPERSEDED, by=new)
+            ProcessLock(self._store, RUN_LOCK, old).forget()
         return new
+
+    def _put_locks_aside(self) -> None:
+        """Put the locks of crashed runs aside, so that lists of what runs do not read them."""
+
+        def is_running(id: str) -> bool:
+            tips = self._store.refs.tips(run_ref(id))
+            return bool(tips) and state_at(self._store, tips).is_running
+
+        try:
+            put_aside(self._store, RUN_LOCK, is_running)
+        except errors.TraceError:
+            return  # the run starts all the same

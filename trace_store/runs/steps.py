@@ -135,18 +135,7 @@ class StepRecord:
 
     def as_message(self) -> Message:
         """Return the message that stores it."""
-        facts = {
-            name: found
-            for name in fields(self)
-            if name not in ("content", "address", "sources", "substeps", "tokens")
-            and (found := getattr(self, name)) not in ("", 0)
-        }
-        if self.sources:
-            facts["sources"] = [_as_map(each) for each in self.sources]
-        if self.substeps:
-            facts["substeps"] = [_as_map(each) for each in self.substeps]
-        if self.tokens:
-            facts["tokens"] = dict(self.tokens)
+        facts = _plain(self, "content", "address")
         content = [Text(self.content)] if self.content else []
         return Message("assistant", [Data(SCHEMA, facts), *content], kind=KIND)
 
@@ -259,10 +248,7 @@ class RunState:
 
     def as_map(self) -> dict[str, Any]:
         """Return the stored JSON values, without empty ones."""
-        plain = {name: found for name in fields(self) if (found := getattr(self, name))}
-        if self.tokens:
-            plain["tokens"] = dict(self.tokens)
-        return dict(sorted(plain.items()))
+        return dict(sorted(_plain(self).items()))
 
     @classmethod
     def read(cls, plain: object) -> RunState:
@@ -326,8 +312,18 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _as_map(given: StepSource | Substep) -> Mapping[str, Any]:
-    return {name: found for name in fields(given) if (found := getattr(given, name))}
+def _plain(given: object, *without: str) -> dict[str, Any]:
+    """Return the fields of a value as JSON values, without empty ones and some others."""
+    found: dict[str, Any] = {}
+    for name in fields(given):
+        value = getattr(given, name)
+        if value and name not in without:
+            if name == "tokens":
+                value = dict(value)
+            elif isinstance(value, tuple):
+                value = [_plain(each) for each in value]
+            found[name] = value
+    return found
 
 
 def _value(part: Data) -> dict[str, Any]:

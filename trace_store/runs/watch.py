@@ -6,6 +6,7 @@ the text so far with the next whole frame. A slow watcher sees each step, but ma
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -92,15 +93,28 @@ class _Watch:
         return RunEvent(ENDED, step.number, step)
 
     def take(self, event: JournalEvent) -> Iterator[RunEvent]:
-        """Yield what a frame says about a running step."""
+        """Yield what an event says about the run, or about a running step of it."""
         data = event.data
-        step = data.get("step", 0)
-        if data.get("run") != self.id or step not in self.running:
-            return
-        if event.kind == NOTE:
-            yield _noted(step, data)
-            return
-        text, at, whole = data.get("text", ""), data.get("at", 0), bool(data.get("whole"))
+        if event.ref == self.ref:
+            yield from self.catch_up()
+        elif event.kind in (EVENT, NOTE) and data.get("run") == self.id:
+            try:
+                if data["step"] in self.running:
+                    yield from self._noted(data) if event.kind == NOTE else self._text(data)
+            except (KeyError, TypeError):
+                return  # another program emitted it
+
+    def _noted(self, data: Mapping[str, Any]) -> Iterator[RunEvent]:
+        """Yield the event of a source or a substep."""
+        step, number = data["step"], data["number"]
+        if SOURCE in data:
+            yield RunEvent(SOURCE, step, number=number, source=StepSource(**data[SOURCE]))
+        else:
+            yield RunEvent(SUBSTEP, step, number=number, substep=Substep(**data[SUBSTEP]))
+
+    def _text(self, data: Mapping[str, Any]) -> Iterator[RunEvent]:
+        """Yield the new text of a step."""
+        step, text, at, whole = data["step"], data["text"], data["at"], bool(data.get("whole"))
         known = self.lengths.get(step)
         if whole and known is not None and at <= known <= at + len(text):
             text, at, whole = text[known - at :], known, False  # what is new in it
@@ -127,14 +141,6 @@ class _Watch:
         return self.status not in ("", RUNNING, INTERRUPTED)
 
 
-def _noted(step: int, data: Mapping[str, Any]) -> RunEvent:
-    """Return the event of a source or a substep."""
-    number = data.get("number", 0)
-    if SOURCE in data:
-        return RunEvent(SOURCE, step, number=number, source=StepSource(**data[SOURCE]))
-    return RunEvent(SUBSTEP, step, number=number, substep=Substep(**data[SUBSTEP]))
-
-
 def watch(store: Store, name: str, *, timeout: float | None = None) -> Iterator[RunEvent]:
     """Yield what a run did and does, until it ends; an interrupted one may go on.
 
@@ -148,15 +154,18 @@ def watch(store: Store, name: str, *, timeout: float | None = None) -> Iterator[
     """
     watched = _Watch(store, find_id(store, name))
     pause = POLL_SECONDS if timeout is None else min(timeout, POLL_SECONDS)
-    quiet = 0.0
-    with store.follow() as events:
+    with store.follow(containing=watched.id) as events:
+        heard = looked = time.monotonic()
         yield from watched.look()
-        while not watched.is_over and (timeout is None or quiet < timeout):
+        while not watched.is_over:
             event = events.wait(pause)
-            quiet = 0.0 if event is not None else quiet + pause
-            if event is None:
-                yield from watched.look()
-            elif event.ref == watched.ref:
-                yield from watched.catch_up()
-            elif event.kind in (EVENT, NOTE):
-                yield from watched.take(event)
+            found = [] if event is None else list(watched.take(event))
+            now = time.monotonic()
+            if not found and now - max(heard, looked) >= pause:
+                looked = now
+                found = list(watched.look())
+            if found:
+                heard = now
+                yield from found
+            elif timeout is not None and now - heard >= timeout:
+                return

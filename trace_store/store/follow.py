@@ -12,6 +12,7 @@ from collections import deque
 from itertools import takewhile
 
 from trace_store import errors
+from trace_store.base import check
 from trace_store.journal.tail import REF, JournalEvent, JournalTail
 from trace_store.refs.head import NAME
 from trace_store.store.reflogs import all_logs
@@ -105,18 +106,25 @@ class Follower:
 class _Events:
     """The events of a repository, from its journals, or reflogs for gaps."""
 
-    def __init__(self, store: Store, since: int | None) -> None:
+    def __init__(self, store: Store, since: int | None, containing: str) -> None:
         self._store = store
         self._since = since
+        self._containing = containing
         self._moves: dict[tuple[str, bytes | None, bytes | None, int], None] = {}
         self._last_move = store.clock.now() if since is None else since
-        self._tail = JournalTail(store.disk, store.layout, everything=since is not None)
+        self._tail = JournalTail(
+            store.disk,
+            store.layout,
+            everything=since is not None,
+            containing=containing.encode(),
+        )
 
     def read(self) -> list[JournalEvent]:
         found = self._tail.read()
         if self._tail.has_gap:
             self._tail.has_gap = False
-            found = _in_order(_logged(self._store, self._last_move), found)
+            logged = _logged(self._store, self._last_move, self._containing)
+            found = _in_order(logged, found)
         return [event for event in found if self._is_new(event)]
 
     def close(self) -> None:
@@ -137,16 +145,20 @@ class _Events:
         return True
 
 
-def follow(store: Store, since: int | None, timeout: float | None) -> Follower:
+def follow(
+    store: Store, since: int | None, timeout: float | None, containing: str = ""
+) -> Follower:
     """Return a follower of a repository; see `Store.follow`."""
     for name, given in (("since", since), ("timeout", timeout)):
         if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)):
             raise errors.InvalidInputError(f"{name} is a number, not {type(given).__name__}")
-    return Follower(store, _Events(store, since), timeout)
+    check.text(containing=containing)
+    check.storable(containing=containing)
+    return Follower(store, _Events(store, since, containing), timeout)
 
 
-def _logged(store: Store, since: int) -> list[JournalEvent]:
-    """Return the ref moves in the reflogs after a time, oldest first."""
+def _logged(store: Store, since: int, containing: str) -> list[JournalEvent]:
+    """Return the ref moves in the reflogs after a time whose name or message contains a text, oldest first."""
     found = [
         JournalEvent(
             REF, {"message": entry.message}, entry.time, entry.author, name, entry.old, entry.new
@@ -154,6 +166,7 @@ def _logged(store: Store, since: int) -> list[JournalEvent]:
         for name, log in all_logs(store).items()
         if name != NAME
         for entry in reversed([*takewhile(lambda entry: entry.time > since, log)])
+        if containing in name or containing in entry.message
     ]
     return sorted(found, key=lambda event: event.moment)
 

@@ -21,7 +21,7 @@ from trace_store.store.config import DEFAULT_BRANCH, Config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar
 
     from trace_store.base.environment import Environment
@@ -265,14 +265,27 @@ class Store:
             StorageError: the disk failed.
             ClosedError: the handle is closed.
         """
-        event = journal.tail.JournalEvent(kind, data, self.clock.now(), author)
-        frame = journal.tail.encode(event)
+        self.emit_all([(kind, data)], author=author)
+
+    def emit_all(
+        self, events: Sequence[tuple[str, Mapping[str, Any]]], *, author: str = ""
+    ) -> None:
+        """Emit temporary events together, with one write; each is a kind and data as in `emit`, and so are the errors.
+
+        If one is not valid, none is emitted.
+        """
+        moment = self.clock.now()
+        frames = [
+            journal.tail.encode(journal.tail.JournalEvent(kind, data, moment, author))
+            for kind, data in events
+        ]
         with self.mutex:
             self.check_open()
-            self.journal.emit(frame)
+            if frames:
+                self.journal.emit(b"".join(frames))
 
     def follow(
-        self, *, since: int | None = None, timeout: float | None = None
+        self, *, since: int | None = None, timeout: float | None = None, containing: str = ""
     ) -> store.follow.Follower:
         """Return an iterator over new events of all processes that use this repository.
 
@@ -283,15 +296,17 @@ class Store:
             since: milliseconds since the epoch; start with the ref moves after that time, and the emitted events that
                 are still in the journals. None starts now.
             timeout: end after this many seconds without an event; None waits forever.
+            containing: only events with this text, such as the name of a ref. Others are skipped without being
+                decoded, which costs much less while many processes write.
 
         Raises:
-            InvalidInputError: `since` or `timeout` is not a number.
+            InvalidInputError: `since` or `timeout` is not a number, or `containing` not text.
             StorageError: the disk failed.
             ClosedError: the handle is closed.
         """
         with self.mutex:
             self.check_open()
-            return store.follow.follow(self, since, timeout)
+            return store.follow.follow(self, since, timeout, containing)
 
     def rotate(self) -> list[tuple[bytes, int]]:
         """Close the live journal and return the keys (line, number) of the journals to seal.

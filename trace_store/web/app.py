@@ -134,6 +134,7 @@ PAGES: dict[str, tuple[Callable[..., Page], dict[str, Parse]]] = {
         {"name": text, "at": address, "start": number, "hidden": flag, "q": text},
     ),
     shell.RUNS: (run_page.runs_page, {"state": text, "agent": text}),
+    shell.RUN: (run_page.run_page, {"id": text, "start": number}),
     shell.CONTEXT: (
         pages.context_page,
         {"name": text, "commit": commit, "start": number, "until": address},
@@ -171,16 +172,12 @@ class Web:
         self._repo = repo
         self._access = access
         self._library = LibraryThread()
-        self._pages = {
-            **PAGES,
-            shell.RUN: (run_page.Timelines().page, {"id": text, "start": number}),
-        }
         self.hub = Hub()
 
     def application(self) -> ASGIApp:
         """Return it as an ASGI application, behind its access checks."""
         routes = [
-            *(Route(path, self._page) for path in self._pages),
+            *(Route(path, self._page) for path in PAGES),
             *(Route(path, self._part) for path in PARTS),
             Route("/export", self._export),
             Route("/events", self._events),
@@ -213,7 +210,7 @@ class Web:
         return await self._library.call(lambda: make(self._repo, **given))
 
     async def _page(self, request: Request) -> Response:
-        return self._answer(await self._asked(request, self._pages))
+        return self._answer(await self._asked(request, PAGES))
 
     async def _part(self, request: Request) -> Response:
         return JSONResponse(await self._asked(request, PARTS))

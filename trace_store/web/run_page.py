@@ -9,7 +9,7 @@ from trace_store.contracts.ref_names import RUNS
 from trace_store.exporters.html.markup import Markup, concat, element, preformatted
 from trace_store.exporters.overview import TITLE_CHARACTERS, count_noun
 from trace_store.repo.repository import Repo
-from trace_store.runs.reading import RunInfo, RunRecord
+from trace_store.runs.reading import RunInfo
 from trace_store.runs.steps import INTERRUPTED, STATES, StepRecord, StepSource
 from trace_store.web import shell
 from trace_store.web.shell import Page, facts, form, link, moment, nothing, select, short, top
@@ -17,29 +17,8 @@ from trace_store.web.shell import Page, facts, form, link, moment, nothing, sele
 STEPS = 200
 """Steps of one page."""
 MOST_RUNS = 500
-KEPT = 8
-"""Number of runs that are kept in memory."""
 FOLDED_LINES = 40
 _WEB = ("http://", "https://")
-
-
-class Timelines:
-    """The page of a run. It keeps the runs that were shown last, so that a watched one is not read again."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, RunRecord] = {}
-
-    def page(self, repo: Repo, id: str, start: int | None = None) -> Page:
-        """Return the timeline of a run; of a long one the last steps, or those from a number.
-
-        Raises:
-            RefNotFoundError: there is no such run.
-        """
-        found = repo.runs.read(id, self._known.pop(id, None))
-        self._known[id] = found
-        while len(self._known) > KEPT:
-            del self._known[next(iter(self._known))]
-        return run_page(found, start)
 
 
 def runs_page(repo: Repo, *, state: str = "", agent: str = "") -> Page:
@@ -91,30 +70,33 @@ def run_line(info: RunInfo) -> Markup:
     return element("p", "run ", name, f": {info.status}, {said}{now}", class_="point")
 
 
-def run_page(found: RunRecord, start: int | None) -> Page:
-    """Return the timeline of a run from a step on; None shows the last steps."""
-    state = found.info.state
-    first = max(0, len(found.steps) - STEPS if start is None else start)
-    shown = found.steps[first : first + STEPS]
+def run_page(repo: Repo, id: str, start: int | None = None) -> Page:
+    """Return the timeline of a run: the last steps, or those from a position on.
+
+    Raises:
+        RefNotFoundError: there is no such run.
+    """
+    found = repo.runs.read(id, start=None if start is None else start + 1, limit=STEPS)
+    state, first = found.info.state, found.earlier
     places = [
         link(
-            f"steps {at + 1:,} to {min(at + STEPS, len(found.steps)):,}",
+            f"steps {at + 1:,} to {min(at + STEPS, state.step_count):,}",
             shell.RUN,
             id=state.id,
             start=str(at),
         )
         for at in sorted({max(0, first - STEPS), first + STEPS} - {first})
-        if at < len(found.steps)
+        if at < state.step_count
     ]
     steps = element(
         "div",
-        *(_step(each, state.session, is_over=not found.info.is_running) for each in shown),
+        *(_step(each, state.session, is_over=not found.info.is_running) for each in found.steps),
         id="steps",
         class_="steps",
         data_name=state.id,
     )
     main = [element("div", *places, class_="switches")] if places else []
-    main.append(steps if shown else nothing("No step yet."))
+    main.append(steps if found.steps else nothing("No step yet."))
     links = [
         link("session", shell.SESSION, name=short(state.session)) if state.session else Markup(""),
         _message(state.message, state.session, "the message that started it"),

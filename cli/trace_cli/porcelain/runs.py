@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 HELP = """A RUN is its id, or the beginning of it.
 """
+STEPS = 100
+"""How many steps are shown if no number is given."""
 WHICH = Argument("RUN", "name", "The id of a run, or the beginning of it")
 _STYLES = {"running": "green", "failed": "red", "interrupted": "yellow"}
 _LEFT_OUT = "…"
@@ -90,11 +92,27 @@ def listed(
         invocation.note("no runs")
 
 
-@takes(WHICH, JSON)
-def show(invocation: Invocation, *, name: str) -> Results:
-    """Show the steps of a run."""
+@takes(
+    WHICH,
+    Option(
+        "-n --limit", "limit", "Show the last N steps", "N", number=True, least=1, default=STEPS
+    ),
+    Option("--from", "start", "Show steps from this number on", "STEP", number=True, least=1),
+    Option("--all", "everything", "Show all steps"),
+    JSON,
+)
+def show(
+    invocation: Invocation, *, name: str, limit: int, start: int | None, everything: bool
+) -> Results:
+    """Show the last steps of a run.
+
+    Without -n these are the last 100.
+
+        trace runs show nightly
+        trace runs show nightly --from 1 -n 20
+    """
     with opened(invocation) as repo:
-        found = repo.runs.read(name)
+        found = repo.runs.read(name, start=start, limit=None if everything else limit)
         yield found, _lines(invocation, found, repo.store.clock.now())
 
 
@@ -153,6 +171,9 @@ def _lines(invocation: Invocation, found: RunRecord, now: int) -> Iterator[str]:
     ):
         if text:
             yield f"{key + ':':<13}{one_line(text, 300)}"
+    if found.earlier:
+        yield ""
+        yield f"({number(found.earlier)} earlier steps are left out; --all shows all)"
     for step in found.steps:
         yield ""
         yield from _step_lines(invocation, step, is_over=not found.info.is_running)
@@ -194,7 +215,7 @@ def _when(found: RunInfo, now: int) -> str:
     state = found.state
     if state.ended:
         return f"{moment(format_time(state.started))[:16]}, {state.lasted(now)}"
-    if found.is_running and found.presence.is_here:
+    if found.is_running and found.is_here:
         return f"for {state.lasted(now)}"
     return f"last seen {moment(format_time(found.seen))[:16]}"
 
