@@ -184,17 +184,16 @@ def _steps_of(store: Store, tips: Sequence[ObjectId], start: int, end: int) -> I
     def is_enough(commit: Commit) -> bool:
         return bool(ops.stored_messages(commit)) and _begun_in(commit) <= start
 
-    newest: dict[Address, ObjectId] = {}
-    found: list[tuple[int, int, Address, ObjectId]] = []
+    newest: dict[Address, Any] = {}
+    found: list[tuple[int, int, Address, Any]] = []
     for oid, commit in _commits_back(store, tips, is_enough=is_enough):
-        for address, _ in _parts_in(commit, oid):
-            newest.setdefault(address, oid)
+        for address, parts in _parts_in(commit, oid):
+            newest.setdefault(address, parts)
         for address, _ in ops.added_messages(commit, oid):
-            last = newest.pop(address, oid)
+            parts = newest.pop(address)
             if start <= (number := _begun_in(commit)) < end:
-                found.append((number, commit.time, address, last))
-    for _, _, address, oid in sorted(found, key=lambda each: each[:2]):
-        parts = dict(_parts_in(read_commit(oid, store.objects.read), oid))[address]
+                found.append((number, commit.time, address, parts))
+    for _, _, address, parts in sorted(found, key=lambda each: each[:2]):
         yield StepRecord.read(load_parts(parts, store.objects.read), address)
 
 
