@@ -145,7 +145,7 @@ def test_keys_of_runs(filled: Run, tmp_path: Path) -> None:
     (of_event,) = documented("runs watch")
     assert set(first(filled("runs", "--json"))) == set(of_run)
     whole = first(filled("runs", "show", "nightly", "--json"))
-    assert set(whole) == {*of_run, "steps"}
+    assert set(whole) == {*of_run, "steps", "earlier"}
     events = [json.loads(line) for line in filled("runs", "watch", "nightly", "--json").lines]
     assert [list(each) for each in events] == [of_event] * len(events)
     assert events[1]["value"] == whole["steps"][0]
