@@ -21,6 +21,7 @@ from trace_store.exporters.prose import code_of, normalise_newlines, reveal
 from trace_store.exporters.session import read_session
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.message import Message
+from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 
@@ -113,10 +114,36 @@ def test_the_page_of_a_session_with_everything() -> None:
     (image,) = found.all("img")
     assert image.attributes["alt"] == "image/png, 72 bytes"
     assert found.said_in("b")[0] == "1 tool schema"
-    # Each call leads to its result, and each result to its call.
-    jumps = found.all("a", lambda e: e.has_class("jump"))
-    assert len(jumps) == 4
+    # Each result is shown in its call.
+    inside = [each for each in articles if "details" in each.inside]
+    assert [each.attributes["aria-label"] for each in inside] == [
+        "tool, message 4",
+        "tool, message 13",
+    ]
+    assert "no result" not in said
     assert "by Ada" not in said, "one author is said once"
+
+
+def test_results_of_several_calls_are_in_their_calls_and_late_ones_are_linked() -> None:
+    repo = repository()
+    calls = [ToolCall(f"c{n}", f"Tool{n}", {"n": n}) for n in range(3)]
+    repo.append("assistant", calls)
+    repo.append("tool", [ToolResult("c1", "one"), ToolResult("c0", "nought")])
+    for n in range(page.NEAR):
+        repo.append("user", f"Filler {n}")
+    repo.append("tool", [ToolResult("c2", "two, late")])
+    found = check_page(write(read_session(repo.store)).to_bytes())
+    articles = [
+        e.attributes["aria-label"] for e in found.all("article", lambda e: "details" in e.inside)
+    ]
+    assert articles == ["tool, message 2"]
+    said = found.said()
+    order = [
+        said.index(words) for words in ("Tool0", "nought", "Tool1", "one", "Tool2", "two, late")
+    ]
+    assert order == sorted(order)
+    assert "result below" in said
+    assert len(found.all("a", lambda e: e.has_class("jump"))) == 2
 
 
 def test_what_is_hidden_is_not_on_the_page_unless_asked_for() -> None:

@@ -41,6 +41,12 @@ def test_sessions_are_listed_searched_and_filtered() -> None:
     assert "1 session" in said
     assert "No session matches" in client.page("/", agent="dev", q="check")
     assert "Check the parser" in client.page("/", agent="qa")
+    repo.sessions.start("dev", name="fix", task="T-7", description="Fix the lexer")
+    assert "1 session" in client.page("/", task="T-7")
+    assert 'value="T-7" selected' in client.page("/", task="T-7")
+    assert "No session matches" in client.page("/", task="T-7", agent="qa")
+    assert "1 session" in client.page("/", state="open")
+    assert "No session matches" in client.page("/", until="2020-01-01")
     assert "not a time" in client.page("/", since="whenever", status=400)
 
 
@@ -75,17 +81,33 @@ def test_the_first_page_of_a_long_session_is_no_larger_than_of_a_short_one() -> 
     assert len({page.count("<article") for page in pages}) == 1
 
 
-def test_a_call_and_its_result_are_linked_across_the_edge_of_a_window() -> None:
+def test_a_window_never_parts_a_call_from_its_results() -> None:
     repo = Repo.memory(clock=FixedClock())
     with repo.batch() as batch:
-        for at in range(WINDOW):
+        for at in range(10):
             batch.append("user", f"filler {at}")
-    repo.append("assistant", [ToolCall("c1", "Bash", {"command": "ls"})])
-    answer = repo.append("tool", [ToolResult("c1", "files")])
-    found = Client(repo).part("/messages", name="main", start="1", count=str(WINDOW))
-    assert found["stop"] == WINDOW + 1
-    assert f'href="#{answer.addresses[0]}"' in found["html"]
-    assert "no result" not in found["html"]
+    asked = repo.append(
+        "assistant", [ToolCall(f"c{n}", "Bash", {"command": f"ls {n}"}) for n in range(3)]
+    )
+    answers = [repo.append("tool", [ToolResult(f"c{n}", f"files {n}")]) for n in range(3)]
+    with repo.batch() as batch:
+        for at in range(10):
+            batch.append("user", f"more {at}")
+    client, own = Client(repo), [str(each.addresses[0]) for each in (asked, *answers)]
+    for start, count, places in ((12, 5, (10, 17)), (2, 10, (2, 14)), (5, 5, (5, 10))):
+        found = client.part("/messages", name="main", start=str(start), count=str(count))
+        assert (found["start"], found["stop"]) == places
+        shown = articles(found["html"])
+        assert len(shown) == places[1] - places[0]
+        assert set(own) <= set(shown) or not set(own) & set(shown)
+        assert "no result" not in found["html"]
+        assert "unknown call" not in found["html"]
+    news = client.part("/news", name="main", tip=answers[0].oid.hex(), start="12")
+    assert articles(news["html"])[:4] == own
+    saw = client.page("/context", name="main", commit=answers[0].oid.hex())
+    assert "files 0" in saw
+    assert "files 1" not in saw
+    assert saw.count("no result") == 2
 
 
 def test_hidden_messages_are_shown_on_request_and_found_by_address() -> None:
@@ -117,19 +139,23 @@ def test_a_very_long_message_is_fetched_on_request() -> None:
     assert articles(found["html"]) == [address]
 
 
-def test_checkpoints_and_forks_are_marked_where_they_were_made() -> None:
+def test_checkpoints_forks_and_runs_are_marked_where_they_were_made() -> None:
     repo = Repo.memory(clock=FixedClock())
-    repo.append("user", "first")
+    first = repo.append("user", "first")
     repo.checkpoints.save("safe", reason="before the risk")
-    repo.append("user", "second")
+    second = repo.append("user", "second")
     repo.forks.create("idea")
-    repo.append("user", "third")
+    third = repo.append("user", "third")
+    repo.runs.start("Look", id="look", session="main", message=str(third.addresses[0])).complete()
     client = Client(repo)
-    said = Page(client.page("/session", name="main").encode()).said()
-    order = [
-        said.index(each) for each in ("first", "checkpoint safe", "second", "fork idea", "third")
-    ]
-    assert order == sorted(order)
+    found = client.part("/marks", name="main")["marks"]
+    said = {address: re.sub("<[^>]*>", "", line) for address, line in found}
+    assert said == {
+        str(first.addresses[0]): "checkpoint safe",
+        str(second.addresses[0]): "fork idea",
+        str(third.addresses[0]): "run Look: completed, 0 steps",
+    }
+    assert client.part("/marks", name="idea") == {"marks": []}
     listed = Page(client.page("/checkpoints").encode()).said()
     assert "before the risk" in listed
     assert "forks/idea" in listed

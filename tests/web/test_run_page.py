@@ -51,8 +51,9 @@ def test_a_timeline_shows_each_step_with_what_it_read(repo: Repo) -> None:
         each.attributes.get("href", "") for each in Page(html.encode()).elements
     )
     assert f"/session?name=main&amp;hidden=1&amp;at={asked.hex}" in html
-    session = said(client, "/session", name="main")
-    assert "run Fix the parser: completed, 3 steps" in session
+    ((address, line),) = client.part("/marks", name="main")["marks"]
+    assert address == str(asked)
+    assert ">Fix the parser</a>: completed, 3 steps" in line
 
 
 def test_runs_are_listed_the_running_ones_first(repo: Repo) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 
 from trace_store import errors
 from trace_store.base.frozen import value
@@ -158,8 +158,10 @@ def comparison_page(found: ForkComparison) -> str:
     return f'<!doctype html>\n<html lang="en">\n{head(title)}\n{body}\n</html>\n'
 
 
-def comparison_parts(found: ForkComparison) -> tuple[Markup, Markup]:
-    """Return the header and the table of a page."""
+def comparison_parts(
+    found: ForkComparison, message: Callable[[Side, SideMessage], Markup] | None = None
+) -> tuple[Markup, Markup]:
+    """Return the header and the table of a page; `message` returns how a message is shown, by default as one line."""
     sides = found.left, found.right
     parted = found.point.short() if found.point else "the first messages"
     top = element(
@@ -170,7 +172,12 @@ def comparison_parts(found: ForkComparison) -> tuple[Markup, Markup]:
     )
     sections = [side.sections() for side in sides]
     rows = [_row("numbers", [_pairs(_numbers(side)) for side in sides])]
-    rows += [_row(title, [_lines(each[title]) for each in sections]) for title in sections[0]]
+    for title in sections[0]:
+        if title == "messages" and message is not None:
+            shown = [_shown(message(side, each) for each in side.messages) for side in sides]
+        else:
+            shown = [_lines(each[title]) for each in sections]
+        rows.append(_row(title, shown))
     names = [element("th", side.name, scope="col", dir="auto") for side in sides]
     heads = element("thead", element("tr", *names))
     return top, element("table", heads, *rows, class_="sides")
@@ -192,8 +199,12 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> Markup:
 
 
 def _lines(lines: Iterable[str]) -> Markup:
-    shown = [element("p", line, dir="auto") for line in lines if line]
-    return element("div", *(shown or [element("p", "none", class_="none")]), class_="prose")
+    return _shown(element("p", line, dir="auto") for line in lines if line)
+
+
+def _shown(elements: Iterable[Markup]) -> Markup:
+    found = list(elements) or [element("p", "none", class_="none")]
+    return element("div", *found, class_="prose")
 
 
 def _numbers(side: Side) -> list[tuple[str, str]]:

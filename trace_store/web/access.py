@@ -9,19 +9,19 @@ after a restart.
 from __future__ import annotations
 
 import ipaddress
-import os
 import secrets
 import socket
 from collections.abc import Mapping
 from urllib.parse import parse_qs, quote, urlsplit
 
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trace_store.base.environment import Environment
 from trace_store.base.oid import derived_key
 from trace_store.disk.files import read_file, replace_file
 from trace_store.errors import StateError
+from trace_store.exporters.html.markup import Markup, element
 from trace_store.secrets.user_files import KEY_BYTES, store_key
 from trace_store.store.store import Store
 
@@ -61,22 +61,43 @@ def user_key(store: Store, environment: Environment) -> bytes:
 
 def saved_port(store: Store, environment: Environment) -> int:
     """Return the last port of a repository's page; 0 if there is none."""
-    try:
-        path = environment.store_file(store.config.store_id, PORT)
-    except StateError:
-        return 0
-    text = (read_file(store.disk, path, limit=16) or b"").decode("ascii", "replace").strip()
+    path = _user_file(store, environment, PORT)
+    data = read_file(store.disk, path, limit=16) if path else None
+    text = (data or b"").decode("ascii", "replace").strip()
     return int(text) if text.isdecimal() and 0 < int(text) < 65536 else 0
 
 
 def save_port(store: Store, environment: Environment, port: int) -> None:
     """Keep the port for the next time, in a file that only the user can read."""
+    path = _user_file(store, environment, PORT)
+    if path:
+        replace_file(store.disk, path, str(port).encode(), durable=False, private=True)
+
+
+def save_opener(store: Store, environment: Environment, port: int, link: str) -> str:
+    """Return the path of a new file that leads a browser to a link; "" without a data folder.
+
+    Other users can see a browser's arguments, but they cannot read the file.
+    """
+    path = _user_file(store, environment, f"web-open-{port}.html")
+    if path:
+        page = _leads_to(link).encode()
+        replace_file(store.disk, path, page, durable=False, private=True)
+    return path
+
+
+def _user_file(store: Store, environment: Environment, name: str) -> str:
     try:
-        path = environment.store_file(store.config.store_id, PORT)
+        return environment.store_file(store.config.store_id, name)
     except StateError:
-        return
-    store.disk.make_directory(os.path.dirname(path))
-    replace_file(store.disk, path, str(port).encode(), durable=False, private=True)
+        return ""
+
+
+def _leads_to(target: str) -> str:
+    """Return a page that opens another one at once."""
+    refresh = element("meta", http_equiv="refresh", content=f"0;url={target}")
+    head = element("head", refresh, element("title", Markup("Trace")))
+    return f"<!doctype html>\n{head}\n{element('a', 'Open Trace', href=target)}\n"
 
 
 def is_loopback(host: str) -> bool:
@@ -176,7 +197,9 @@ class Access:
         target = given.get("next", ["/"])[0]
         if not target.startswith("/") or target[1:2] in ("/", "\\"):
             target = "/"
-        answer = RedirectResponse(target, 303)
+        answer: Response = RedirectResponse(target, 303)
+        if headers.get("sec-fetch-site") == "cross-site":  # such a redirect has no strict cookie
+            answer = HTMLResponse(_leads_to(target))
         answer.set_cookie(
             *(self.name, self.cookie), max_age=366 * 86400, httponly=True, samesite="strict"
         )

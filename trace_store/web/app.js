@@ -8,7 +8,6 @@ const live = $("#live");
 const token = $("meta[name=trace-token]").content;
 const MOST_ARTICLES = 2000;
 const WINDOW = 200;
-const OVERLAP = 20;
 
 // Small helpers
 
@@ -44,6 +43,7 @@ function localTimes(root) {
   }
 }
 
+const number = (article) => Number($(".n", article).textContent);
 const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;
 const atEnd = () => window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
 
@@ -63,50 +63,35 @@ function say(text, ...buttons) {
 
 // Messages in windows
 
-const state = list && {
-  name: list.dataset.name,
-  start: Number(list.dataset.start),
-  stop: Number(list.dataset.start) + $$("article", list).length,
-  count: Number(list.dataset.count),
-  tip: list.dataset.tip,
-  hidden: new URLSearchParams(location.search).get("hidden") || "",
-  busy: null,
-};
+const state = list && { ...list.dataset, busy: null };
 const before = make("button", "Earlier messages", { type: "button", class: "more-messages" });
 const after = make("button", "Later messages", { type: "button", class: "more-messages" });
 
-function showEnds() {
+// Take over where a window is: `start`, `stop`, `count` and `tip` of an answer, or of the page.
+function know({ start, stop, count, tip, hidden }) {
+  Object.assign(state, { start: Number(start), stop: Number(stop), count: Number(count), tip, hidden });
   before.hidden = state.start <= 0;
   after.hidden = state.stop >= state.count;
   list.setAttribute("role", "region");
   list.setAttribute("aria-label", `Messages ${state.start + 1} to ${state.stop} of ${state.count}`);
 }
 
-async function load(start, count, place) {
+async function load(query, place) {
   if (state.busy && place !== "all") return;
   await state.busy;
   let free = null;
   state.busy = new Promise((resolve) => (free = resolve));
   try {
-    const found = await get("/messages", { name: state.name, hidden: state.hidden, start, count });
+    const found = await get("/messages", { name: state.name, hidden: state.hidden, ...query });
     const nodes = fragment(found.html);
-    if (place === "before") {
-      const anchor = list.firstElementChild;
-      const at = anchor ? anchor.getBoundingClientRect().top : 0;
-      list.prepend(nodes);
-      state.start = found.start;
-      if (anchor) window.scrollBy(0, anchor.getBoundingClientRect().top - at);
-    } else if (place === "after") {
-      list.append(nodes);
-      state.stop = found.stop;
-    } else {
-      list.replaceChildren(nodes);
-      Object.assign(state, { start: found.start, stop: found.stop });
-    }
-    Object.assign(state, { count: found.count, tip: found.tip });
+    const { start, stop } = state;
+    if (place === "all") list.replaceChildren(nodes);
+    else put(nodes, place);
+    know(found);
+    if (place === "before") state.stop = stop;
+    if (place === "after") state.start = start;
     drop(place);
-    showEnds();
-    mark();
+    decorate();
   } catch (error) {
     say(`Cannot load messages: ${error.message}`);
   } finally {
@@ -115,25 +100,50 @@ async function load(start, count, place) {
   }
 }
 
-// Keep the number of articles bounded: what is far from the new window goes.
-function drop(place) {
-  const articles = $$("article", list);
-  const many = articles.length - MOST_ARTICLES;
-  if (many <= 0) return;
-  if (place === "before") {
-    while (list.lastElementChild !== articles[articles.length - many - 1]) list.lastElementChild.remove();
-    state.stop -= many;
-  } else {
-    const first = articles[many];
-    const at = first.getBoundingClientRect().top;
-    while (list.firstElementChild !== first) list.firstElementChild.remove();
-    state.start += many;
-    window.scrollBy(0, first.getBoundingClientRect().top - at);
-  }
+// Put articles before or after the others; those that are here already are replaced if they differ.
+function put(nodes, place) {
+  const anchor = list.firstElementChild;
+  const at = place === "before" && anchor ? anchor.getBoundingClientRect().top : 0;
+  const fresh = [...nodes.children].filter((each) => {
+    const here = document.getElementById(each.id);
+    if (here && here.outerHTML !== each.outerHTML) replace(here, each);
+    return !here;
+  });
+  if (place === "before") list.prepend(...fresh);
+  else list.append(...fresh);
+  if (at) window.scrollBy(0, anchor.getBoundingClientRect().top - at);
 }
 
-const loadBefore = () => state.start > 0 && load(Math.max(0, state.start - WINDOW), Math.min(WINDOW, state.start), "before");
-const loadAfter = () => state.stop < state.count && load(state.stop, WINDOW, "after");
+function replace(here, next) {
+  const key = (each) => `${each.closest("article")?.id} ${each.className} ${$("b", each)?.textContent}`;
+  const open = new Map($$("details", here).map((each) => [key(each), each.open]));
+  for (const each of $$("details", next)) each.open = open.get(key(each)) ?? each.open;
+  const focused = here.contains(document.activeElement) ? document.activeElement.closest("article")?.id : "";
+  here.replaceWith(next);
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+}
+
+// Keep the number of articles bounded: what is far from the new window goes.
+function drop(place) {
+  let many = $$("article", list).length - MOST_ARTICLES;
+  if (many <= 0) return;
+  const gone = [];
+  for (let each = place === "before" ? list.lastElementChild : list.firstElementChild; many > 0; ) {
+    gone.push(each);
+    many -= 1 + $$("article", each).length;
+    each = place === "before" ? each.previousElementSibling : each.nextElementSibling;
+  }
+  const kept = place === "before" ? list.firstElementChild : gone.at(-1).nextElementSibling;
+  const at = kept.getBoundingClientRect().top;
+  for (const each of gone) each.remove();
+  if (place === "before") state.stop = number(gone.at(-1)) - 1;
+  else state.start = number(kept) - 1;
+  window.scrollBy(0, kept.getBoundingClientRect().top - at);
+  know(state);
+}
+
+const loadBefore = () => state.start > 0 && load({ start: Math.max(0, state.start - WINDOW), count: Math.min(WINDOW, state.start) }, "before");
+const loadAfter = () => state.stop < state.count && load({ start: state.stop }, "after");
 
 async function loadOutline() {
   const outline = $("#outline");
@@ -146,6 +156,27 @@ async function loadOutline() {
   }
 }
 
+// Checkpoints, forks and runs, each after a message
+
+let marks = [];
+let marksTimer = 0;
+
+async function loadMarks() {
+  const found = await get("/marks", { name: state.name }).catch(() => ({ marks: [] }));
+  for (const { node } of marks) node.remove();
+  marks = found.marks.map(([address, html]) => ({ address, node: fragment(html).firstElementChild }));
+  decorate();
+}
+
+function decorate() {
+  for (const { address, node } of marks) {
+    const article = document.getElementById(address);
+    const outer = article?.parentElement.closest("article") || article;
+    if (outer && node.parentElement !== outer) outer.append(node);
+  }
+  highlight();
+}
+
 // The current message, and the address that says what is shown
 
 let current = null;
@@ -154,10 +185,13 @@ let moved = 0;
 function focusOn(article, { scroll = true } = {}) {
   if (!article) return;
   current = article;
+  for (let fold = folded(article); fold; fold = folded(article)) fold.open = true;
   article.focus({ preventScroll: true });
   if (scroll) article.scrollIntoView({ block: "start" });
   remember(article.id);
 }
+
+const folded = (item) => item.parentElement.closest("details:not([open])");
 
 function remember(address) {
   const url = new URL(location.href);
@@ -169,9 +203,21 @@ function remember(address) {
 }
 
 function goTo(address) {
-  const article = document.getElementById(address) || $$("article", list).find((each) => address.startsWith(each.id.split(".")[0]) && address.endsWith(`.${each.id.split(".")[1]}`));
+  const [birth, number] = address.split(".");
+  const isIt = ({ id }) => {
+    const [own, place] = id.split(".");
+    return place === number && (own.startsWith(birth) || birth.startsWith(own));
+  };
+  const article = document.getElementById(address) || $$("article", list).find(isIt);
   if (article) focusOn(article);
   return Boolean(article);
+}
+
+// Go to a message, wherever it is in the session.
+async function jump(address) {
+  if (goTo(address)) return;
+  await load({ at: address }, "all");
+  goTo(address);
 }
 
 function visible() {
@@ -189,7 +235,7 @@ if (list) {
       if (article && !atEnd()) remember(article.id);
     }, 400);
   });
-  // Links to a message of this session that is already here only move to it.
+  // A link to a message of this session moves to it; the page stays.
   document.addEventListener("click", (event) => {
     const anchor = event.target.closest("a[href]");
     if (!anchor || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
@@ -197,37 +243,40 @@ if (list) {
     const address = url.hash.slice(1) || url.searchParams.get("at");
     if (url.origin !== location.origin || !address) return;
     const same = url.pathname === location.pathname && url.searchParams.get("name") === (new URLSearchParams(location.search).get("name") || state.name) && (url.searchParams.get("hidden") || "") === state.hidden;
-    if (same && document.getElementById(address)) {
+    if (same) {
       event.preventDefault();
       history.pushState(null, "", location.href);
-      goTo(address);
+      jump(address);
     }
   });
   window.addEventListener("popstate", () => {
-    const address = new URLSearchParams(location.search).get("at");
-    if (address && !goTo(address)) location.reload();
-  });
-  list.addEventListener("click", async (event) => {
-    const whole = event.target.closest("a.whole");
-    if (!whole) return;
-    event.preventDefault();
-    const at = new URL(whole.href).searchParams.get("at");
-    try {
-      const found = await get("/message", { name: state.name, at });
-      document.getElementById(at)?.replaceWith(fragment(found.html));
-      whole.remove();
-    } catch (error) {
-      say(error.message);
-    }
+    const query = new URLSearchParams(location.search);
+    if (query.has("at")) jump(query.get("at"));
+    else toEnd(!query.has("start"));
   });
 }
+
+// The whole of a long message, or of a message of which only the beginning is shown
+main.addEventListener("click", async (event) => {
+  const whole = event.target.closest("a.whole");
+  if (!whole) return;
+  event.preventDefault();
+  const query = Object.fromEntries(new URL(whole.href).searchParams);
+  try {
+    const next = fragment((await get("/message", query)).html).firstElementChild;
+    replace(whole.closest("article, .side"), next);
+  } catch (error) {
+    say(error.message);
+  }
+});
 
 // Words of a search, marked without a change of the page
 
 const words = (new URLSearchParams(location.search).get("q") || "").toLowerCase().split(/[^\p{L}\p{N}_]+/u).filter(Boolean);
-const hits = () => $$("article", list || main).filter((each) => words.every((word) => each.textContent.toLowerCase().includes(word)));
+const hasWords = (each) => words.every((word) => each.textContent.toLowerCase().includes(word));
+const isHit = (each) => !words.length || !list || (hasWords(each) && !$$("article", each).some(hasWords));
 
-function mark() {
+function highlight() {
   if (!list || !words.length || !window.CSS?.highlights) return;
   const ranges = [];
   const walker = document.createTreeWalker(list, NodeFilter.SHOW_TEXT);
@@ -306,8 +355,11 @@ const heard = {
   },
   moved({ ref }, id) {
     known = id;
-    const watched = main.dataset.watch.split(" ").filter(Boolean);
-    if (watched.some((each) => ref === each || (each.endsWith("/") && ref.startsWith(each)))) refresh();
+    const watched = main.dataset.watch.split(" ").find((each) => each && (each.endsWith("/") ? ref.startsWith(each) : ref === each));
+    if (list && watched?.endsWith("/")) {
+      clearTimeout(marksTimer);
+      marksTimer = setTimeout(loadMarks, 500);
+    } else if (watched) refresh();
   },
   reset: () => refresh(),
   progress: (frame) => stream(frame),
@@ -378,19 +430,16 @@ async function refresh() {
 
 async function refreshMessages() {
   const end = following || (atEnd() && state.stop >= state.count);
-  const start = Math.max(state.start, state.stop - OVERLAP);
-  const found = await get("/news", { name: state.name, hidden: state.hidden, tip: state.tip, start });
+  const found = await get("/news", { name: state.name, hidden: state.hidden, tip: state.tip, start: state.count });
   if (found.tip === state.tip) return;
   if (found.html === null) return reloadWindow();
-  const hasEnd = state.stop >= state.count;
-  Object.assign(state, { tip: found.tip, count: found.count });
-  if (hasEnd) {
-    place(fragment(found.html));
-    state.stop = found.stop;
+  const { start, stop, count } = state;
+  if (stop >= count) {
+    put(fragment(found.html), "after");
+    know({ ...found, start });
     drop("after");
-  }
-  showEnds();
-  mark();
+  } else know({ ...found, start, stop });
+  decorate();
   if (end) window.scrollTo(0, document.documentElement.scrollHeight);
   else say(`${state.count} messages`);
   clearTimeout(outlineTimer);
@@ -398,31 +447,15 @@ async function refreshMessages() {
 }
 let outlineTimer = 0;
 
-// Put articles at the end; those that are here already are replaced if they differ.
-function place(nodes) {
-  for (const each of [...nodes.children]) {
-    const here = each.id && document.getElementById(each.id);
-    if (!here) list.append(each);
-    else if (here.outerHTML !== each.outerHTML && here.tagName === "ARTICLE") keepOpen(here, each);
-  }
-}
-
-function keepOpen(here, next) {
-  const open = $$("details", here).map((each) => each.open);
-  $$("details", next).forEach((each, at) => (each.open = open[at] ?? each.open));
-  const focused = here.contains(document.activeElement);
-  here.replaceWith(next);
-  if (focused) next.focus({ preventScroll: true });
-}
-
 async function reloadWindow() {
   const article = visible();
   const at = article ? article.getBoundingClientRect().top : 0;
-  const length = Math.max(1, Math.min(WINDOW, state.stop - state.start));
+  const place = article ? number(article) - 1 : state.start;
   const wasAtEnd = atEnd();
-  await load(state.start, Math.max(length, wasAtEnd ? WINDOW : length), "all");
-  const same = article && document.getElementById(article.id);
-  if (same && !wasAtEnd) window.scrollBy(0, same.getBoundingClientRect().top - at);
+  await load(wasAtEnd ? {} : { start: Math.max(0, place - WINDOW / 2) }, "all");
+  const same = article && (document.getElementById(article.id) || $$("article", list).find((each) => number(each) > place));
+  if (wasAtEnd) window.scrollTo(0, document.documentElement.scrollHeight);
+  else if (same) window.scrollBy(0, same.getBoundingClientRect().top - at);
   loadOutline();
 }
 
@@ -578,12 +611,15 @@ window.addEventListener("wheel", (event) => event.deltaY < 0 && following && set
 
 // Keys
 
-const articles = () => $$("article, .hits > li", main);
-function step(by, test = () => true) {
-  const all = articles();
+const articles = () => $$("article, .hits > li", main).filter((each) => !folded(each));
+function step(by, test = () => true, all = articles()) {
   const from = all.indexOf(current && all.includes(current) ? current : visible());
   for (let at = from + by; at >= 0 && at < all.length; at += by) if (test(all[at])) return focusItem(all[at]);
   if (list) (by < 0 ? loadBefore : loadAfter)?.();
+}
+function toHit(by) {
+  step(by, isHit, $$("article, .hits > li", main));
+  if (list && words.length && current) for (const each of $$("details", current)) each.open ||= hasWords(each);
 }
 function focusItem(item) {
   if (item.tagName === "ARTICLE") return focusOn(item);
@@ -593,7 +629,7 @@ function focusItem(item) {
 const toggle = (id) => $(`#${id}`)?.click();
 async function toEnd(last) {
   if (list && (last ? state.stop < state.count : state.start > 0)) {
-    await load(last ? Math.max(0, state.count - WINDOW) : 0, WINDOW, "all");
+    await load(last ? {} : { start: 0 }, "all");
   }
   focusItem(articles().at(last ? -1 : 0) || main);
 }
@@ -604,8 +640,8 @@ const KEYS = {
   k: ["previous message", () => step(-1)],
   J: ["next turn of the user", () => step(1, (each) => each.classList.contains("user"))],
   K: ["previous turn of the user", () => step(-1, (each) => each.classList.contains("user"))],
-  n: ["next hit", () => step(1, (each) => hits().includes(each) || !words.length || !list)],
-  p: ["previous hit", () => step(-1, (each) => hits().includes(each) || !words.length || !list)],
+  n: ["next hit", () => toHit(1)],
+  p: ["previous hit", () => toHit(-1)],
   g: ["twice: first message", () => (lastKey === "g" ? toEnd(false) : null)],
   G: ["last message", () => toEnd(true)],
   o: ["outline", () => $("#outline a")?.focus()],
@@ -674,13 +710,14 @@ if (list) {
     { rootMargin: "800px" },
   );
   history.scrollRestoration = "manual";
-  showEnds();
+  know(state);
   const wanted = new URLSearchParams(location.search).get("at");
   if (wanted) goTo(wanted);
   else if (!location.hash && !new URLSearchParams(location.search).has("start")) window.scrollTo(0, document.documentElement.scrollHeight);
   setTimeout(() => [before, after].forEach((each) => sentinels.observe(each)), 300);
+  loadMarks();
   loadOutline();
 }
 localTimes(document);
-mark();
+highlight();
 if (main.dataset.watch) listen();

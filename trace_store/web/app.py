@@ -127,7 +127,7 @@ def address(name: str, given: str) -> str:
 PAGES: dict[str, tuple[Callable[..., Page], dict[str, Parse]]] = {
     shell.SESSIONS: (
         pages.sessions_page,
-        dict.fromkeys(("q", "agent", "folder", "state", "since", "until"), text),
+        dict.fromkeys(("q", *pages.FILTERS, "since", "until"), text),
     ),
     shell.SESSION: (
         session_page.session_page,
@@ -151,11 +151,12 @@ PAGES: dict[str, tuple[Callable[..., Page], dict[str, Parse]]] = {
 }
 PARTS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Parse]]] = {
     "/messages": (
-        session_page.window,
-        {"name": text, "start": number, "count": number, "hidden": flag},
+        session_page.messages,
+        {"name": text, "start": number, "at": address, "count": number, "hidden": flag},
     ),
     "/message": (session_page.message, {"name": text, "at": address}),
     "/news": (session_page.news, {"name": text, "tip": commit, "start": number, "hidden": flag}),
+    "/marks": (session_page.marks, {"name": text}),
     "/outline": (session_page.outline, {"name": text, "hidden": flag}),
 }
 """Pages, and parts of pages for the script, each with what it takes from the query."""

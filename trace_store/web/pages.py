@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 
 from trace_store.base.ident import parse_moment
 from trace_store.base.oid import ObjectId
-from trace_store.checkpoints.comparison import comparison_parts
+from trace_store.checkpoints.comparison import Side, SideMessage, comparison_parts
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.wording import excerpt
 from trace_store.contracts.ref_names import BRANCHES, CHECKPOINTS, FORKS, TRAJECTORIES
 from trace_store.errors import InvalidInputError, TraceError
 from trace_store.exporters.html.markup import Markup, concat, element, preformatted
-from trace_store.exporters.overview import count_noun, number_turns, pretty
+from trace_store.exporters.overview import count_noun, pretty
 from trace_store.history.diff import ADDED, ContextDiff, MessageChange
 from trace_store.repo.repository import Repo
 from trace_store.runs.steps import RUNNING
@@ -24,7 +24,7 @@ from trace_store.trajectories.views.page import page_parts
 from trace_store.trajectories.views.view import text_of
 from trace_store.trajectories.why import Reason
 from trace_store.web import shell
-from trace_store.web.session_page import WINDOW, WebMessages
+from trace_store.web.session_page import WINDOW, Window
 from trace_store.web.shell import (
     Page,
     facts,
@@ -41,6 +41,8 @@ from trace_store.web.shell import (
 
 ACTIVE_MILLISECONDS = 120_000
 """A session is active if its last message is younger than this."""
+FILTERS = ("agent", "folder", "task", "state")
+"""What the list of sessions can be filtered by, with choices."""
 MOST_SESSIONS = 500
 HITS = 100
 LARGEST = 10
@@ -51,43 +53,47 @@ _TOO_FAR = 5_000
 
 
 def sessions_page(
-    repo: Repo,
-    *,
-    q: str = "",
-    agent: str = "",
-    folder: str = "",
-    state: str = "",
-    since: str = "",
-    until: str = "",
+    repo: Repo, *, q: str = "", since: str = "", until: str = "", **chosen: str
 ) -> Page:
-    """Return the list of sessions, the active ones first."""
+    """Return the list of sessions, the active ones first; `chosen` are FILTERS with what a session must have."""
     found, now = repo.sessions.list(), repo.store.clock.now()
     states = {each.ref: _state(each, now) for each in found}
     states |= {each.ref: each.state for each in repo.agents.list() if not each.store}
+    facts_of = {
+        each.ref: {
+            "agent": each.agent,
+            "folder": each.folder,
+            "task": each.facts.task if each.facts else "",
+            "state": states[each.ref],
+        }
+        for each in found
+    }
     first, last = _time(since, now), _time(until, now)
     shown = [
         each
         for each in found
-        if agent in ("", each.agent)
-        and folder in ("", each.folder)
-        and state in ("", states[each.ref])
+        if all(text in ("", facts_of[each.ref][name]) for name, text in chosen.items())
         and (first is None or each.ended >= first)
         and (last is None or each.began <= last)
         and all(word in _said(each) for word in q.casefold().split())
     ]
     shown.sort(key=lambda each: (states[each.ref] != RUNNING, states[each.ref] != "active"))
+    values = {name: {each[name] for each in facts_of.values()} - {""} for name in FILTERS}
+    choices = [
+        select(name, name, sorted({*values[name], text} - {""}), text)
+        for name, text in ((name, chosen.get(name, "")) for name in FILTERS)
+        if values[name] or text
+    ]
     asked = form(
         shell.SESSIONS,
         "Filter sessions",
         field("q", q, "Title, prompt or id", "search"),
-        select("agent", "agent", sorted({each.agent for each in found}), agent),
-        select("folder", "folder", sorted({each.folder for each in found}), folder),
-        select("state", "state", sorted(set(states.values())), state),
+        *choices,
         field("since", since, "since: 2 days ago"),
         field("until", until, "until: 2026-11-30"),
         button="Filter",
     )
-    items = [_session(each, states[each.ref]) for each in shown[:MOST_SESSIONS]]
+    items = [_session(each, facts_of[each.ref]) for each in shown[:MOST_SESSIONS]]
     count = count_noun(len(shown), "session")
     if len(shown) > MOST_SESSIONS:
         count += f", the first {MOST_SESSIONS} are shown"
@@ -125,11 +131,12 @@ def _said(info: SessionInfo) -> str:
     return f"{info.title}\n{info.prompt}\n{info.session}\n{info.ref}\n{info.folder}".casefold()
 
 
-def _session(info: SessionInfo, state: str) -> Markup:
-    name = short(info.ref)
+def _session(info: SessionInfo, known: Mapping[str, str]) -> Markup:
+    name, state = short(info.ref), known["state"]
     more = [
         info.agent,
         info.folder,
+        known["task"],
         count_noun(info.message_count, "message"),
         f"{info.hidden_count:,} hidden" if info.hidden_count else "",
         f"{info.token_count:,} tokens",
@@ -170,13 +177,11 @@ def context_page(
     if until:
         record = context.view.find(repo.message(until, oid).address)
         stop = 0 if record is None else record.ordinal - 1
-    session = repo.sessions.part(oid, start=start or 0, count=WINDOW)
-    messages = WebMessages(session, name, {})
-    numbered = [each for each in number_turns(session) if each[1].number <= stop]
+    window = Window(repo, oid.hex(), start=start or 0, before=stop, link_to=name)
     steps = [_step("step before", name, before), _step("step after", name, _next(repo, name, oid))]
     if name:
         steps.append(link("session", shell.SESSION, name=name, at=until))
-    paging = concat(_paging(name, oid, session.start, stop, until))
+    paging = concat(_paging(name, oid, window, stop, until))
     title = (
         f"What the model saw before message {stop + 1}" if until else f"Context at {oid.short()}"
     )
@@ -190,7 +195,7 @@ def context_page(
         ),
         element("h2", "Messages, as the model was shown them"),
         paging,
-        element("div", *(messages.article(*each) for each in numbered), class_="messages"),
+        element("div", window.html, class_="messages"),
         paging,
     ]
     head = facts(
@@ -247,17 +252,19 @@ def _next(repo: Repo, name: str, commit: ObjectId) -> ObjectId | None:
     return next((after for after, oid in pairwise(line) if oid == commit), None)
 
 
-def _paging(name: str, commit: ObjectId, start: int, count: int, until: str) -> Iterator[Markup]:
-    if count <= WINDOW:
+def _paging(
+    name: str, commit: ObjectId, window: Window, count: int, until: str
+) -> Iterator[Markup]:
+    if window.stop - window.start >= count:
         return
     query = {"name": name, "commit": commit.hex(), "until": until}
-    places = [("earlier", max(0, start - WINDOW)), ("later", start + WINDOW)]
+    places = [("earlier", max(0, window.start - WINDOW)), ("later", window.stop)]
     links = [
         link(f"{text} messages", shell.CONTEXT, start=str(at), **query)
         for text, at in places
-        if at != start and at < count
+        if at != window.start and at < count
     ]
-    said = f"{start + 1:,} to {min(start + WINDOW, count):,} of {count:,}"
+    said = f"{window.start + 1:,} to {window.stop:,} of {count:,}"
     yield element("div", said, *links, class_="switches")
 
 
@@ -348,13 +355,29 @@ def compare_page(repo: Repo, left: str, right: str) -> Page:
     if not (left and right):
         return Page("Compare", top("Compare"), asked, section=shell.COMPARE)
     try:
-        head, shown = comparison_parts(repo.forks.compare(left, right))
+        head, shown = comparison_parts(repo.forks.compare(left, right), _side_message)
     except InvalidInputError as error:
         head, shown = top("Compare"), nothing(f"{error.message}.")
     links = [link(name, shell.SESSION, name=name) for name in (left, right)]
     main = concat([asked, element("div", *links, class_="switches"), shown])
     watch = f"{BRANCHES}{left} {BRANCHES}{right}"
     return Page(f"{left} and {right}", head, main, watch=watch, section=shell.COMPARE)
+
+
+def _side_message(side: Side, message: SideMessage) -> Markup:
+    """Return a message of one branch, with a link to it, and one that fetches all of it."""
+    target = {"name": side.name, "at": str(message.address)}
+    return element(
+        "section",
+        element(
+            "p",
+            element("b", message.role, class_=f"role {message.role}"),
+            link("in the session", shell.SESSION, class_="jump", **target),
+            link("whole message", "/message", class_="jump whole", **target),
+        ),
+        element("p", message.text, dir="auto"),
+        class_="side",
+    )
 
 
 def checkpoints_page(repo: Repo) -> Page:

@@ -81,6 +81,18 @@ class Server:
         )
         self.link, self.address = access.link(), f"{access.address}/"
         self._web, self._debug = Web(repo, access), environment.debug
+        self._access, self._store, self._environment = access, store, environment
+        self._opener = ""
+
+    def opener(self) -> str:
+        """Return the path of a file that lets one browser in, like a link; "" if the user has no data folder.
+
+        Other users can see what a browser is started with, but they cannot read the file. `run` removes it at its end.
+        """
+        self._opener = web_access.save_opener(
+            self._store, self._environment, self.port, self._access.link()
+        )
+        return self._opener
 
     def run(self, started: Callable[[], object] = lambda: None) -> None:
         """Serve until Ctrl-C or `stop`; `started` is called once it answers."""
@@ -102,6 +114,8 @@ class Server:
             pass
         finally:
             self._socket.close()
+            if self._opener:
+                self._store.disk.remove(self._opener)
 
     def stop(self) -> None:
         """End `run`, from any thread."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
 from trace_store.base.frozen import replace
 from trace_store.context.compiled import CompiledMessage
 from trace_store.context.wording import excerpt
-from trace_store.contracts.ref_names import FORKS
+from trace_store.contracts.ref_names import BRANCHES, CHECKPOINTS, FORKS, RUNS
 from trace_store.errors import MessageNotFoundError
 from trace_store.exporters.contract import ExportSession, Losses, SessionTurn
 from trace_store.exporters.html.markup import Markup, concat, element, prose
 from trace_store.exporters.html.page import Messages, anchor
-from trace_store.exporters.overview import TITLE_CHARACTERS, count_noun, number_turns
+from trace_store.exporters.overview import TITLE_CHARACTERS, count_noun
 from trace_store.objects import operations as ops
-from trace_store.objects.address import BIRTH_BYTES
+from trace_store.objects.address import Address
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.repo.repository import Repo
 from trace_store.sessions.requests import SUMMARY
@@ -56,29 +57,22 @@ class _Shortened:
 
 
 class WebMessages(Messages):
-    """Messages of a page: links to contexts, marks, and only the start of very long ones."""
+    """Messages of a page: links to contexts, and only the start of very long ones, except for one."""
 
-    def __init__(
-        self, session: ExportSession, name: str, marks: Mapping[str, list[Markup]]
-    ) -> None:
+    def __init__(self, session: ExportSession, name: str, whole: str = "") -> None:
         super().__init__(session, Losses())
         self._name = name
-        self._marks = marks
+        self._whole = whole
 
-    def article(self, turn: SessionTurn, place: Any) -> Markup:
-        rest = length_of(turn.message) - LONGEST
-        start = _Shortened(turn.message) if rest > 0 else turn.message
-        shown = super().article(replace(turn, message=start), place)
-        after = list(self._marks.get(turn.commit.hex(), ()))
-        if rest > 0:
+    def _message(self, turn: SessionTurn) -> Any:
+        is_whole = anchor(turn) == self._whole or length_of(turn.message) <= LONGEST
+        return turn.message if is_whole else _Shortened(turn.message)
+
+    def _notes(self, turn: SessionTurn) -> Iterator[Markup]:
+        rest, address = length_of(turn.message) - LONGEST, anchor(turn)
+        if rest > 0 and address != self._whole:
             more = f"Show the whole message, {rest:,} more characters"
-            address = anchor(turn)
-            after.insert(0, link(more, "/message", class_="whole", name=self._name, at=address))
-        return concat([shown, *after])
-
-    def whole(self, turn: SessionTurn, place: Any) -> Markup:
-        """Return the element of a message with all of its content."""
-        return super().article(turn, place)
+            yield link(more, "/message", class_="whole", name=self._name, at=address)
 
     def _links(self, turn: SessionTurn) -> Iterator[Markup]:
         if turn.is_summary or turn.reason:
@@ -138,6 +132,88 @@ def _start_of(part: Part, most: int) -> Part:
     return Text(part.text[:most]) if isinstance(part, Text) else part
 
 
+class Window:
+    """Some messages of a session.
+
+    It begins and ends so that no result is without its call: the elements of two windows beside each other never have
+    the same message.
+
+    Attributes:
+        session: these messages, and some before and after them.
+        start, stop: their places in the session.
+        hidden: whether hidden messages are among them.
+        html: their elements.
+    """
+
+    def __init__(
+        self,
+        repo: Repo,
+        name: str,
+        *,
+        start: int | None = None,
+        at: str = "",
+        count: int = WINDOW,
+        hidden: bool = False,
+        before: int | None = None,
+        link_to: str = "",
+    ) -> None:
+        """Read them.
+
+        Args:
+            repo: the repository.
+            name: the session, as a branch.
+            start: the place of the first message; None is the last `count`.
+            at: the address of the message in the middle; overrides `start`.
+            count: the number of messages, about.
+            hidden: with hidden messages; they are also shown if the message `at` is one.
+            before: leave out the messages from this place on.
+            link_to: the branch that links name, if it is not `name`.
+
+        Raises:
+            RevisionNotFoundError, MessageNotFoundError: there is no such session or message.
+        """
+        first = None if start is None or at else max(0, start - MARGIN)
+        read = functools.partial(
+            repo.sessions.part, name, start=first, around=at, count=count + 2 * MARGIN
+        )
+        try:
+            session, self.hidden = read(hidden=hidden), hidden
+        except MessageNotFoundError:
+            session, self.hidden = read(hidden=True), True
+        if before is not None:
+            session = replace(session, turns=session.turns[: max(0, before - session.start)])
+        messages = WebMessages(session, link_to or short(session.ref) or name)
+        size = len(session.turns)
+        if at:
+            wanted = repo.message(at, session.commit).address
+            places = (n for n, turn in enumerate(session.turns) if turn.message.address == wanted)
+            begin = next(places, 0) - count // 2
+        else:
+            begin = size - count if start is None else start - session.start
+        end = min(max(begin, 0) + count, size)
+        inside = {
+            place for last, host in messages.hosts.items() for place in range(host + 1, last + 1)
+        }
+        begin = max(begin, 0)
+        while begin in inside:
+            begin -= 1
+        while end in inside:
+            end += 1
+        self.session = session
+        self.start, self.stop = session.start + begin, session.start + end
+        self.html = concat(messages.articles(begin, end))
+
+    def facts(self) -> dict[str, int | str]:
+        """Return what the script has to know of it."""
+        return {
+            "start": self.start,
+            "stop": self.stop,
+            "count": self.session.count,
+            "tip": self.session.commit.hex(),
+            "hidden": "1" if self.hidden else "",
+        }
+
+
 def session_page(
     repo: Repo,
     name: str,
@@ -160,19 +236,18 @@ def session_page(
     Raises:
         RevisionNotFoundError, MessageNotFoundError: there is no such session or message.
     """
-    session, hidden = _found(repo, name or "HEAD", at, start, hidden=hidden)
+    window = Window(repo, name or "HEAD", at=at, start=start, hidden=hidden)
+    session = window.session
     name = short(session.ref) or name
     titles = repo.sessions.titles(session.ref) if session.ref else {}
     title = excerpt(titles.get(session.ref, name), TITLE_CHARACTERS)
-    messages = element(
+    shown = element(
         "div",
-        _articles(repo, session, name, 0, len(session.turns)),
+        window.html,
         id="messages",
         class_="messages",
         data_name=name,
-        data_start=str(session.start),
-        data_count=str(session.count),
-        data_tip=session.commit.hex(),
+        **{f"data_{key}": str(fact) for key, fact in window.facts().items()},
     )
     empty = [] if session.count else [shell.nothing("This session has no messages.")]
     top = shell.top(
@@ -184,47 +259,21 @@ def session_page(
     return Page(
         title=title,
         top=top,
-        main=concat([*empty, messages]),
+        main=concat([*empty, shown]),
         beside=element("div", shell.nothing("…"), id="outline"),
-        watch=session.ref,
+        watch=" ".join((session.ref, CHECKPOINTS, RUNS)),
         section=shell.SESSIONS,
         query=q,
     )
 
 
-def _found(
-    repo: Repo, name: str, at: str, start: int | None, *, hidden: bool
-) -> tuple[ExportSession, bool]:
-    """Return the messages of a window, and whether hidden ones are among them."""
-    for shows in dict.fromkeys((hidden, True)):
-        try:
-            part = repo.sessions.part(name, start=start, around=at, count=WINDOW, hidden=shows)
-        except MessageNotFoundError:
-            if shows:
-                raise
-        else:
-            return part, shows
-    raise AssertionError("one of the two returned or raised")
-
-
-def window(
-    repo: Repo, name: str, *, start: int | None, count: int | None, hidden: bool
+def messages(
+    repo: Repo, name: str, *, start: int | None, at: str, count: int | None, hidden: bool
 ) -> dict[str, Any]:
-    """Return some messages of a session as HTML, with their place and the commit that they are of."""
-    start, count = start or 0, count or WINDOW
-    first = max(0, start - MARGIN)
-    session = repo.sessions.part(
-        name, start=first, count=min(count, WINDOW) + start - first + MARGIN, hidden=hidden
-    )
-    skip = min(start - first, len(session.turns))
-    until = min(skip + count, len(session.turns))
-    return {
-        "html": _articles(repo, session, name, skip, until),
-        "start": first + skip,
-        "stop": first + until,
-        "count": session.count,
-        "tip": session.commit.hex(),
-    }
+    """Return some messages of a session as HTML, with their places and the commit that they are of."""
+    most = min(count or WINDOW, WINDOW)
+    window = Window(repo, name, start=start, at=at, count=most, hidden=hidden)
+    return {"html": window.html, **window.facts()}
 
 
 def news(repo: Repo, name: str, *, tip: str, start: int | None, hidden: bool) -> dict[str, Any]:
@@ -234,7 +283,7 @@ def news(repo: Repo, name: str, *, tip: str, start: int | None, hidden: bool) ->
     parted = now.hex() != tip and not _leads_to(entries, tip)
     if parted or any(set(each.operations) - _APPENDS for each in entries):
         return {"html": None, "tip": now.hex()}
-    return window(repo, name, start=start, count=WINDOW, hidden=hidden)
+    return messages(repo, name, start=start or 0, at="", count=None, hidden=hidden)
 
 
 def _leads_to(entries: list[Any], tip: str) -> bool:
@@ -244,45 +293,35 @@ def _leads_to(entries: list[Any], tip: str) -> bool:
 def message(repo: Repo, name: str, at: str) -> dict[str, Any]:
     """Return one whole message as HTML, and its text."""
     session = repo.sessions.part(name, around=at, count=2 * MARGIN, hidden=True)
-    wanted = repo.message(at, session.commit).address
-    for turn, place in number_turns(session):
-        if turn.message.address == wanted:
-            shown = WebMessages(session, name, {}).whole(turn, place)
+    address = str(repo.message(at, session.commit).address)
+    found = WebMessages(session, name, address)
+    for turn, place in found.turns:
+        if anchor(turn) == address:
             results = [each.text for each in turn.message.parts if isinstance(each, ToolResult)]
+            shown = found.article(turn, place)
             return {"html": shown, "text": turn.message.text or "\n".join(results)}
     raise MessageNotFoundError(f"the session does not hold {at}", address=at)
 
 
-def _articles(repo: Repo, session: ExportSession, name: str, first: int, last: int) -> Markup:
-    numbered = list(number_turns(session))
-    messages = WebMessages(session, name, _marks(repo, session, name))
-    return concat(messages.article(turn, place) for turn, place in numbered[first:last])
-
-
-def _marks(repo: Repo, session: ExportSession, name: str) -> dict[str, list[Markup]]:
-    """Return the checkpoints, forks and runs of a session by the commit after which they are shown."""
-    own = {turn.commit.hex() for turn in session.turns}
-    found: dict[str, list[Markup]] = {}
+def marks(repo: Repo, name: str) -> dict[str, Any]:
+    """Return the checkpoints, forks and runs of a session, each as the address of a message and a line after it."""
+    ref, found = f"{BRANCHES}{name}", []
     for each in repo.checkpoints.list():
-        source = repo.checkpoints.source(each)
-        if source is None or (each.branch and each.branch != session.ref):
-            continue
-        entries = islice(repo.log(source, first_parent=True), MARGIN)
-        place = next((entry.oid.hex() for entry in entries if entry.oid.hex() in own), None)
-        if place is None:
+        source = repo.checkpoints.source(each) if each.branch in ("", ref) else None
+        entries = islice(repo.log(source, first_parent=True), MARGIN) if source else ()
+        last = next((entry.addresses[-1] for entry in entries if entry.message_count), None)
+        if last is None:
             continue
         if each.ref.startswith(FORKS):
             fork = each.ref.removeprefix(FORKS)
             words = ["fork ", link(fork, shell.COMPARE, left=name, right=fork)]
         else:
             words = ["checkpoint ", link(each.name, shell.CHECKPOINTS)]
-        found.setdefault(place, []).append(element("p", *words, class_="point"))
-    births = {commit[: 2 * BIRTH_BYTES]: commit for commit in own}
-    for info in repo.runs.list(session=session.ref) if session.ref else ():
-        birth, _, _ = info.state.message.partition(".")
-        if birth in births:
-            found.setdefault(births[birth], []).append(run_line(info))
-    return found
+        found.append((str(last), element("p", *words, class_="point")))
+    for info in repo.runs.list(session=name):
+        if info.state.message:
+            found.append((str(Address.parse(info.state.message)), run_line(info)))
+    return {"marks": found}
 
 
 def _head_facts(session: ExportSession, name: str) -> Markup:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import webbrowser
+from pathlib import Path
 
 import trace_store.web
 from trace_cli.arguments import Option, takes
@@ -75,19 +76,19 @@ def web(
                 invocation.note("note: other machines can read this repository with the token")
             invocation.note("Ctrl-C ends it")
             if not (no_browser or invocation.as_json):
-                _browse(invocation, server.link)
+                _browse(invocation, server.opener())
 
         server.run(started)
 
 
-def _browse(invocation: Invocation, link: str) -> None:
-    """Open a link in the browser; where there is no screen, a browser would take the terminal."""
+def _browse(invocation: Invocation, file: str) -> None:
+    """Open a file in the browser; where there is no screen, a browser would take the terminal."""
     has_screen = sys.platform in ("darwin", "win32") or bool(
         invocation.environment.variables("DISPLAY", "WAYLAND_DISPLAY")
     )
 
     def browse() -> None:
-        if not (has_screen and webbrowser.open(link)):
+        if not (file and has_screen and webbrowser.open(Path(file).as_uri())):
             invocation.note("no browser was found: open the link")
 
     threading.Thread(target=browse, daemon=True).start()  # some browsers return late

@@ -36,7 +36,12 @@ ALLOWED: dict[str, frozenset[str]] = {
     "dd": frozenset({"class", "dir"}),
     "del": frozenset(),
     "details": frozenset({"class", "open"}),
-    "div": frozenset({"class", "data-count", "data-name", "data-start", "data-tip", "dir", "id"}),
+    "div": frozenset(
+        {
+            *("class", "data-count", "data-hidden", "data-name", "data-start", "data-stop"),
+            *("data-tip", "dir", "id"),
+        }
+    ),
     "dl": frozenset({"class"}),
     "dt": frozenset({"dir"}),
     "figcaption": frozenset(),

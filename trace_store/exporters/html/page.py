@@ -3,8 +3,8 @@
 The content security policy names the style sheet by hash. After a change of `style.css`, update STYLE_HASH; a test
 checks it. The policy of the index allows only the search script, by hash. Nothing is fetched.
 
-A message's element depends on its turn. From the rest of the session it takes only the message number, token totals,
-credited authors, and links between calls and results. Content that the page cannot show is counted as a loss.
+A message's element depends on its turn, and holds the results of its calls. From the rest of the session it takes only
+the message number, token totals, credited authors, and links between calls and later results. Content that cannot be shown is counted as a loss.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import base64
 import contextlib
 import functools
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from trace_store.base.frozen import value
@@ -26,6 +26,7 @@ from trace_store.exporters.contract import Exported, ExportSession, Losses, Sess
 from trace_store.exporters.html.markup import Markup, concat, element, plain, preformatted, prose
 from trace_store.exporters.overview import (
     ENCRYPTED_REASONING,
+    Call,
     MessageNumbers,
     count_noun,
     credited_authors,
@@ -42,7 +43,6 @@ from trace_store.exporters.overview import (
     tool_calls,
     usage_note,
 )
-from trace_store.objects.address import Address
 from trace_store.objects.parts import (
     Data,
     Image,
@@ -56,7 +56,7 @@ from trace_store.objects.parts import (
 from trace_store.providers.media import IMAGE_TYPES, split_image
 
 STYLE = "style.css"
-STYLE_HASH = "sha256-2yynmfZtLOCus4Yg0YkNs2mAWz6zywchGSP9P5eehzQ="
+STYLE_HASH = "sha256-lNNIQ8mHzFrpx14Gj9A09TxkVCP8GMpCHytHxFibWWw="
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -82,7 +82,9 @@ box.addEventListener("input", () => {
 });
 """
 OPEN_LINES, OPEN_CHARACTERS = 8, 800
-"""Longer tool output is collapsed."""
+"""Longer calls and results are collapsed."""
+NEAR = 20
+"""A result at most this many messages after its call is shown inside of it."""
 PEEK_CHARACTERS = 90
 INJECTED = ("instruction", "freeform", "artifact")
 """Kinds of user messages that a program wrote on a person's behalf."""
@@ -93,15 +95,14 @@ def page_of(session: ExportSession, losses: Losses) -> Iterator[str]:
     for subagent in session.subagents:
         losses.add("subagent", subagent.name)
     title = title_of(session)
-    turns = list(number_turns(session))
+    messages = Messages(session, losses)
     yield f'<!doctype html>\n<html lang="en">\n{head(title)}\n<body>\n'
     yield element("header", *_top(session, title), class_="top") + "\n"
     yield '<div class="page">\n'
-    yield element("nav", *_outline(session, turns), aria_label="Outline") + "\n<main>\n"
-    messages = Messages(session, losses)
-    for turn, place in turns:
-        yield messages.article(turn, place) + "\n"
-    if not turns:
+    yield element("nav", *_outline(session, messages.turns), aria_label="Outline") + "\n<main>\n"
+    for article in messages.articles():
+        yield article + "\n"
+    if not messages.turns:
         yield element("p", "This session has no messages.", class_="none") + "\n"
     yield "</main>\n</div>\n"
     yield element("footer", "Written by Trace from ", element("code", str(session.commit)))
@@ -268,18 +269,52 @@ def anchor(turn: SessionTurn) -> str:
 
 
 class Messages:
-    """Renderer of a session's messages, with links between calls and results."""
+    """Renderer of a session's messages; results are shown inside of their calls.
+
+    Attributes:
+        turns: the messages with their numbers.
+        hosts: by the place of a message in `turns`, the place of the message that it is shown in.
+    """
 
     def __init__(self, session: ExportSession, losses: Losses) -> None:
+        self.turns = list(number_turns(session))
+        self.hosts: dict[int, int] = {}
         self._credited = credited_authors(session)
         self._losses = losses
         self._callers = tool_calls(session)
         self._answered = result_turns(session)
         self._token_total = session.context.estimated_token_count
+        self._inside: dict[Call, dict[int, list[int]]] = {}
+        self._nest(session.turns)
 
-    def article(self, turn: SessionTurn, place: MessageNumbers) -> Markup:
-        """Return the element of a message."""
-        message = turn.message
+    def _nest(self, turns: Sequence[SessionTurn]) -> None:
+        """Find the messages that only have results of one message shortly before them."""
+        places = {turn.message.address: at for at, turn in enumerate(turns)}
+        for at, turn in enumerate(turns):
+            parts = turn.message.parts
+            calls = [(p.call, p.call_id) for p in parts if isinstance(p, ToolResult)]
+            holders = {call[0] if call in self._callers else None for call in calls}
+            holder = holders.pop() if len(holders) == 1 and len(calls) == len(parts) else None
+            host = -1 if holder is None else places[holder]
+            if host < 0 or not 0 < at - host <= NEAR:
+                continue
+            if bool(turn.hidden) != bool(turns[host].hidden):
+                continue
+            self.hosts[at] = host
+            for number, call in enumerate(calls):
+                self._inside.setdefault(call, {}).setdefault(at, []).append(number)
+
+    def articles(self, start: int = 0, stop: int | None = None) -> Iterator[Markup]:
+        """Yield the elements of messages from a place to another; one that is shown in another is part of that."""
+        for at, (turn, place) in enumerate(self.turns[start:stop], start):
+            if at not in self.hosts:
+                yield self.article(turn, place)
+
+    def article(
+        self, turn: SessionTurn, place: MessageNumbers, parts: Sequence[int] | None = None
+    ) -> Markup:
+        """Return the element of a message, with some of its parts or all."""
+        message = self._message(turn)
         names = [message.role]
         if _is_tool_io(message.parts):
             names.append("io")
@@ -287,18 +322,30 @@ class Messages:
             names.append("hidden")
         if turn.reason or (message.role == "user" and message.kind in INJECTED):
             names.append("injected")
-        body = list(self._parts(turn))
+        if parts is None:
+            body = list(self._parts(message))
+        else:
+            body = [self._output(message.parts[number]) for number in parts]
         if "injected" in names or message.role in ("system", "developer"):
             body = [_collapse_if_long(message.text, body)]
         return element(
             "article",
             self._heading(turn, place),
             *(body or [element("p", "nothing", class_="none")]),
+            *self._notes(turn),
             class_=" ".join(names),
             id=anchor(turn),
             tabindex="-1",
             aria_label=f"{message.role}, message {place.number}",
         )
+
+    def _message(self, turn: SessionTurn) -> CompiledMessage:
+        """Return the message of a turn, as it is shown."""
+        return turn.message
+
+    def _notes(self, turn: SessionTurn) -> Iterable[Markup]:
+        """Return what is shown after a message; a file has nothing."""
+        return ()
 
     def _links(self, turn: SessionTurn) -> Iterator[Markup]:
         """Yield links for the heading of a message; a file has none."""
@@ -338,19 +385,23 @@ class Messages:
             bars.append(element("progress", aria_hidden="true", **share))
         return element("header", *words, *bars)
 
-    def _parts(self, turn: SessionTurn) -> Iterator[Markup]:
-        for part in turn.message.parts:
-            yield self._part(part, turn.message)
+    def _parts(self, message: CompiledMessage) -> Iterator[Markup]:
+        called: set[str] = set()
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                is_first, call = part.id not in called, (message.address, part.id)
+                called.add(part.id)
+                yield self._call(part, call, self._inside.get(call, {}) if is_first else {})
+            else:
+                yield self._part(part, message.model)
 
-    def _part(self, part: Part, message: CompiledMessage | None = None) -> Markup:
+    def _part(self, part: Part, model: str = "") -> Markup:
         if isinstance(part, Data):
             return element("pre", f"{part.schema}\n{part.indented}", class_="prose", dir="auto")
         if isinstance(part, Text):
             return element("div", prose(part.text), class_="prose", dir="auto")
         if isinstance(part, Reasoning):
-            return self._reasoning(part, "" if message is None else message.model)
-        if isinstance(part, ToolCall):
-            return self._call(part, None if message is None else message.address)
+            return self._reasoning(part, model)
         if isinstance(part, ToolResult):
             return self._result(part)
         if isinstance(part, Image):
@@ -369,43 +420,69 @@ class Messages:
         content = element("div", prose(part.text), class_="prose", dir="auto")
         return element("details", label, content, class_="reasoning", open=lines <= 4 * OPEN_LINES)
 
-    def _call(self, call: ToolCall, holder: Address | None) -> Markup:
+    def _call(self, call: ToolCall, key: Call, inside: dict[int, list[int]]) -> Markup:
+        """Return a call with its results, folded if they are long."""
+        arguments, answer = call.arguments, self._answered.get(key)
+        results = [self.turns[at][0].message.parts[n] for at, all in inside.items() for n in all]
+        size = _size_of(part for part in results if isinstance(part, ToolResult))
+        is_later = answer is not None and not inside
+        said = _size_words(size) if results else "result below" if is_later else "no result"
         title: list[str] = [element("b", call.name)]
-        answer = None if holder is None else self._answered.get((holder, call.id))
-        if answer is not None:
-            title.append(element("a", "result", class_="jump", href=f"#{anchor(answer)}"))
-        else:
-            title.append(element("span", "no result", class_="jump"))
-        title.append(element("span", call.id, class_="id"))
-        return element("section", element("h3", *title), _arguments(call.arguments), class_="call")
-
-    def _result(self, result: ToolResult) -> Markup:
-        caller = self._callers.get((result.call, result.call_id))
-        texts = [part.text for part in result.content if isinstance(part, Text)]
-        lines, length = sum(map(line_count, texts)), sum(map(len, texts))
-        size = (
-            f"{count_noun(lines, 'line')}, {count_noun(length, 'character')}"
-            if length
-            else "no text"
-        )
-        title: list[str] = [element("b", caller[0] if caller else "result of an unknown call")]
-        if result.is_error:
+        if any(isinstance(part, ToolResult) and part.is_error for part in results):
             title.append(element("span", "error", class_="mark"))
-        title += [element("span", size, class_="size"), _peek("\n".join(texts))]
-        jump = [element("a", "call", class_="jump", href=f"#{anchor(caller[1])}")] if caller else []
-        content = [
-            preformatted(part.text) if isinstance(part, Text) else self._part(part)
-            for part in result.content
-        ]
-        short = lines <= OPEN_LINES and length <= OPEN_CHARACTERS
-        foot = element("p", *jump, element("span", result.call_id, class_="id"), class_="foot")
+        title += [element("span", said, class_="size"), _peek(arguments)]
+        content = [_arguments(arguments)]
+        for at, numbers in inside.items():
+            turn, place = self.turns[at]
+            if 0 in numbers:
+                content.append(self.article(turn, place, numbers))
+            else:
+                parts = self._message(turn).parts
+                content += [self._output(parts[number]) for number in numbers]
+        jump = []
+        if answer is not None and is_later:
+            jump = [element("a", "result", class_="jump", href=f"#{anchor(answer)}")]
+        foot = element("p", *jump, element("span", call.id, class_="id"), class_="foot")
         return element(
             "details",
             element("summary", *title),
             *content,
             foot,
-            class_="result error" if result.is_error else "result",
-            open=short,
+            class_="call",
+            open=_is_short(size) and _is_short((line_count(arguments), len(arguments))),
+        )
+
+    def _output(self, result: Part) -> Markup:
+        """Return the content of a result that is shown in its call."""
+        assert isinstance(result, ToolResult)
+        content = [
+            preformatted(part.text) if isinstance(part, Text) else self._part(part)
+            for part in result.content
+        ]
+        return element(
+            "div",
+            *(content or [element("p", "no content", class_="none")]),
+            class_="output error" if result.is_error else "output",
+        )
+
+    def _result(self, result: ToolResult) -> Markup:
+        """Return a result that is not shown in its call."""
+        caller = self._callers.get((result.call, result.call_id))
+        size = _size_of([result])
+        texts = [part.text for part in result.content if isinstance(part, Text)]
+        title: list[str] = [element("b", caller[0] if caller else "result of an unknown call")]
+        if result.is_error:
+            title.append(element("span", "error", class_="mark"))
+        title += [element("span", _size_words(size), class_="size"), _peek("\n".join(texts))]
+        jump = [element("a", "call", class_="jump", href=f"#{anchor(caller[1])}")] if caller else []
+        foot = element("p", *jump, element("span", result.call_id, class_="id"), class_="foot")
+        return element(
+            "details",
+            element("summary", *title),
+            self._output(result),
+            foot,
+            class_="result",
+            open=_is_short(size),
         )
 
     def _image(self, image: Image) -> Markup:
@@ -422,6 +499,23 @@ class Messages:
             return element("p", f"an image: {name}", class_="none")
         source = f"data:{media};base64,{base64.b64encode(data).decode()}"
         return element("figure", element("img", src=source, alt=name), element("figcaption", name))
+
+
+def _size_of(results: Iterable[ToolResult]) -> tuple[int, int]:
+    """Return the lines and characters of results."""
+    texts = [p.text for each in results for p in each.content if isinstance(p, Text)]
+    return sum(map(line_count, texts)), sum(map(len, texts))
+
+
+def _size_words(size: tuple[int, int]) -> str:
+    lines, length = size
+    if not length:
+        return "no text"
+    return f"{count_noun(lines, 'line')}, {count_noun(length, 'character')}"
+
+
+def _is_short(size: tuple[int, int]) -> bool:
+    return size[0] <= OPEN_LINES and size[1] <= OPEN_CHARACTERS
 
 
 def _arguments(arguments: str) -> Markup:
@@ -455,10 +549,11 @@ def _opaque(part: Opaque) -> Markup:
 
 
 def _collapse_if_long(content: str, body: list[Markup]) -> Markup:
-    if line_count(content) <= OPEN_LINES and len(content) <= OPEN_CHARACTERS:
+    size = line_count(content), len(content)
+    if _is_short(size):
         return concat(body)
-    label = f"{count_noun(line_count(content), 'line')}, {count_noun(len(content), 'character')}"
-    summary = element("summary", element("span", label, class_="size"), _peek(content))
+    label = element("span", _size_words(size), class_="size")
+    summary = element("summary", label, _peek(content))
     return element("details", summary, *body, class_="folded")
 
 
