@@ -159,7 +159,7 @@ def test_new_messages_appear_and_the_place_is_kept(browser: Any, tmp_path: Path)
         page.wait_for_selector("#live.on")
         count = page.locator("#messages article").count()
         repo.append("user", "It is new and at the end")
-        page.get_by_text("It is new and at the end").wait_for()
+        page.locator("#messages").get_by_text("It is new and at the end").wait_for()
         assert page.locator("#messages article").count() == count + 1
         assert page.evaluate(
             "window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80"
@@ -194,9 +194,11 @@ def test_a_page_comes_back_after_the_server_was_killed(browser: Any, tmp_path: P
     repo.append("user", "Said while the server was down")
     with served(tmp_path) as (_, again):
         assert again["address"] == said["address"]
-        page.get_by_text("Said while the server was down").wait_for(timeout=20_000)
+        page.locator("#messages").get_by_text("Said while the server was down").wait_for(
+            timeout=20_000
+        )
         page.wait_for_selector("#live.on")
-        assert page.get_by_text("Said while the server was down").count() == 1
+        assert page.locator("#messages").get_by_text("Said while the server was down").count() == 1
     here.context.close()
     repo.close()
 
@@ -211,13 +213,15 @@ def test_twenty_tabs_hear_of_a_message(browser: Any, tmp_path: Path) -> None:
             each.wait_for_selector("#live.on")
         repo.append("user", "Told to all of you")
         for each in tabs:
-            each.get_by_text("Told to all of you").wait_for(timeout=10_000)
+            each.locator("#messages").get_by_text("Told to all of you").wait_for(timeout=10_000)
         for each in tabs[:10]:
             each.close()
         repo.append("user", "And to those who stayed")
         for each in tabs[10:]:
-            each.get_by_text("And to those who stayed").first.wait_for(timeout=10_000)
-            assert each.get_by_text("Told to all of you").count() == 1
+            each.locator("#messages").get_by_text("And to those who stayed").first.wait_for(
+                timeout=10_000
+            )
+            assert each.locator("#messages").get_by_text("Told to all of you").count() == 1
     repo.close()
 
 
@@ -278,10 +282,10 @@ def test_windows_are_loaded_and_dropped_while_scrolling(browser: Any, tmp_path: 
         )
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         page.keyboard.press("G")
-        page.get_by_text("number 2999").wait_for()
+        page.locator("#messages").get_by_text("number 2999").wait_for()
         page.keyboard.press("g")
         page.keyboard.press("g")
-        page.get_by_text("number 0", exact=True).wait_for()
+        page.locator("#messages").get_by_text("number 0", exact=True).wait_for()
 
 
 def test_actions_and_their_way_back(browser: Any, tmp_path: Path) -> None:

@@ -60,17 +60,19 @@ def test_a_session_shows_its_last_messages_and_others_on_request() -> None:
     page = client.page("/session", name="main")
     shown = articles(page)
     assert len(shown) == WINDOW
-    assert 'data-start="800"' in page
+    assert f'data-start="{1_000 - WINDOW}"' in page
     assert "message 999 says" in page
-    earlier = client.part("/messages", name="main", start="600", count="200")
-    assert (earlier["start"], earlier["stop"], earlier["count"]) == (600, 800, 1_000)
-    assert len(articles(earlier["html"])) == 200
+    first = 1_000 - 2 * WINDOW
+    earlier = client.part("/messages", name="main", start=str(first), count=str(WINDOW))
+    assert (earlier["start"], earlier["stop"], earlier["count"]) == (first, first + WINDOW, 1_000)
+    assert len(articles(earlier["html"])) == WINDOW
     assert set(articles(earlier["html"])).isdisjoint(shown)
     whole = [str(each.address) for each in repo.compile().messages]
-    assert [*articles(earlier["html"]), *shown] == whole[600:]
+    assert [*articles(earlier["html"]), *shown] == whole[first:]
     around = client.page("/session", name="main", at=whole[123])
     assert whole[123] in articles(around)
-    assert 'data-start="23"' in around
+    assert f'data-start="{123 - WINDOW // 2}"' in around
+    assert client.part("/messages", name="main", at=whole[123])["start"] == 123 - WINDOW // 2
     assert 'data-start="0"' in client.page("/session", name="main", start="0")
 
 

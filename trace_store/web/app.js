@@ -7,7 +7,7 @@ const list = $("#messages");
 const live = $("#live");
 const token = $("meta[name=trace-token]").content;
 const MOST_ARTICLES = 2000;
-const WINDOW = 200;
+const WINDOW = 100;
 
 // Small helpers
 
@@ -87,9 +87,7 @@ async function load(query, place) {
     const { start, stop } = state;
     if (place === "all") list.replaceChildren(nodes);
     else put(nodes, place);
-    know(found);
-    if (place === "before") state.stop = stop;
-    if (place === "after") state.start = start;
+    know({ ...found, ...(place === "before" && { stop }), ...(place === "after" && { start }) });
     drop(place);
     decorate();
   } catch (error) {
@@ -151,9 +149,16 @@ async function loadOutline() {
   try {
     const found = await get("/outline", { name: state.name, hidden: state.hidden });
     outline.replaceChildren(fragment(found.html));
+    for (const fold of $$("details.fetched", outline)) fold.addEventListener("toggle", fetchFold, { once: true });
   } catch (error) {
     outline.replaceChildren(make("p", error.message, { class: "none" }));
   }
+}
+
+async function fetchFold({ target }) {
+  const source = new URL($("a", target).href);
+  const found = await get(source.pathname, Object.fromEntries(source.searchParams)).catch((error) => ({ html: "", error }));
+  $("a", target).replaceWith(fragment(found.html), make("span", found.error?.message));
 }
 
 // Checkpoints, forks and runs, each after a message

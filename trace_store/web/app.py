@@ -157,6 +157,7 @@ PARTS: dict[str, tuple[Callable[..., dict[str, Any]], dict[str, Parse]]] = {
     "/message": (session_page.message, {"name": text, "at": address}),
     "/news": (session_page.news, {"name": text, "tip": commit, "start": number, "hidden": flag}),
     "/marks": (session_page.marks, {"name": text}),
+    "/summary": (session_page.summary, {"name": text}),
     "/outline": (session_page.outline, {"name": text, "hidden": flag}),
 }
 """Pages, and parts of pages for the script, each with what it takes from the query."""

@@ -41,6 +41,7 @@ from trace_store.web.shell import (
 
 ACTIVE_MILLISECONDS = 120_000
 """A session is active if its last message is younger than this."""
+AT_WORK = (RUNNING, "active")
 FILTERS = ("agent", "folder", "task", "state")
 """What the list of sessions can be filtered by, with choices."""
 MOST_SESSIONS = 500
@@ -57,28 +58,19 @@ def sessions_page(
 ) -> Page:
     """Return the list of sessions, the active ones first; `chosen` are FILTERS with what a session must have."""
     found, now = repo.sessions.list(), repo.store.clock.now()
-    states = {each.ref: _state(each, now) for each in found}
-    states |= {each.ref: each.state for each in repo.agents.list() if not each.store}
-    facts_of = {
-        each.ref: {
-            "agent": each.agent,
-            "folder": each.folder,
-            "task": each.facts.task if each.facts else "",
-            "state": states[each.ref],
-        }
-        for each in found
-    }
+    agents = {each.ref: each.state for each in repo.agents.list() if not each.store}
+    facts_of = {each.ref: _filtered_by(each, agents.get(each.ref, ""), now) for each in found}
     first, last = _time(since, now), _time(until, now)
     shown = [
         each
         for each in found
-        if all(text in ("", facts_of[each.ref][name]) for name, text in chosen.items())
+        if all(text in ("", *facts_of[each.ref][name]) for name, text in chosen.items())
         and (first is None or each.ended >= first)
         and (last is None or each.began <= last)
         and all(word in _said(each) for word in q.casefold().split())
     ]
-    shown.sort(key=lambda each: (states[each.ref] != RUNNING, states[each.ref] != "active"))
-    values = {name: {each[name] for each in facts_of.values()} - {""} for name in FILTERS}
+    shown.sort(key=lambda each: [state not in facts_of[each.ref]["state"] for state in AT_WORK])
+    values = {name: {text for each in facts_of.values() for text in each[name]} for name in FILTERS}
     choices = [
         select(name, name, sorted({*values[name], text} - {""}), text)
         for name, text in ((name, chosen.get(name, "")) for name in FILTERS)
@@ -117,26 +109,35 @@ def _time(text: str, now: int) -> int | None:
     return found
 
 
-def _state(info: SessionInfo, now: int) -> str:
-    if info.damage:
-        return "damaged"
-    if info.activity:
-        return RUNNING
-    if now - info.ended < ACTIVE_MILLISECONDS:
-        return "active"
-    return (info.facts.state or ("closed" if info.facts.closed else "")) if info.facts else ""
+def _filtered_by(info: SessionInfo, agent_state: str, now: int) -> dict[str, list[str]]:
+    """Return what FILTERS compare with."""
+    facts = info.facts
+    states = [
+        "damaged" if info.damage else "",
+        RUNNING if info.activity else "active" if now - info.ended < ACTIVE_MILLISECONDS else "",
+        facts.state if facts else "",
+        "closed" if facts and facts.closed else "",
+        agent_state,
+    ]
+    given = {
+        "agent": [info.agent],
+        "folder": [info.folder],
+        "task": [facts.task if facts else ""],
+        "state": dict.fromkeys(states),
+    }
+    return {name: list(filter(None, texts)) for name, texts in given.items()}
 
 
 def _said(info: SessionInfo) -> str:
     return f"{info.title}\n{info.prompt}\n{info.session}\n{info.ref}\n{info.folder}".casefold()
 
 
-def _session(info: SessionInfo, known: Mapping[str, str]) -> Markup:
-    name, state = short(info.ref), known["state"]
+def _session(info: SessionInfo, known: Mapping[str, Sequence[str]]) -> Markup:
+    name = short(info.ref)
     more = [
         info.agent,
         info.folder,
-        known["task"],
+        *known["task"],
         count_noun(info.message_count, "message"),
         f"{info.hidden_count:,} hidden" if info.hidden_count else "",
         f"{info.token_count:,} tokens",
@@ -149,7 +150,7 @@ def _session(info: SessionInfo, known: Mapping[str, str]) -> Markup:
         element(
             "h2",
             link(excerpt(info.name, 160) or name, shell.SESSION, name=name),
-            *([element("span", state, class_=f"mark state-{state}")] if state else []),
+            *(element("span", each, class_=f"mark state-{each}") for each in known["state"]),
         ),
         element("p", " · ".join(filter(None, more)), " · ", moment(info.ended), class_="kicker"),
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice, pairwise
 from typing import Any
 
 from trace_store.base.frozen import replace
-from trace_store.context.compiled import CompiledMessage
+from trace_store.context.compiled import CompiledMessage, tokens_before
 from trace_store.context.wording import excerpt
 from trace_store.contracts.ref_names import BRANCHES, CHECKPOINTS, FORKS, RUNS
 from trace_store.errors import MessageNotFoundError
@@ -25,16 +25,17 @@ from trace_store.web import shell
 from trace_store.web.run_page import run_line
 from trace_store.web.shell import Page, facts, link, short, url
 
-WINDOW = 200
+WINDOW = 100
 """Messages of one request."""
 MARGIN = 20
 """Messages beyond a window that are read to link calls with their results."""
 LONGEST = 40_000
 """Characters of one message that are sent; the rest is fetched on request."""
-PROMPTS = 1_000
+PROMPTS, SCANNED = 500, 20_000
+"""Most entries of the outline, and the last messages that it is made of."""
 STRIP = 120
-"""Most entries of the outline, and cells of the strip."""
-WARM = 3_000
+"""Most cells of the strip."""
+WARM = 1_000
 """With more messages than this, the strip shows tokens alone."""
 LEVELS = 9
 _APPENDS = {ops.ADD, ops.TOOLS, ops.USAGE, ops.CONFIG}
@@ -184,12 +185,8 @@ class Window:
             session = replace(session, turns=session.turns[: max(0, before - session.start)])
         messages = WebMessages(session, link_to or short(session.ref) or name)
         size = len(session.turns)
-        if at:
-            wanted = repo.message(at, session.commit).address
-            places = (n for n, turn in enumerate(session.turns) if turn.message.address == wanted)
-            begin = next(places, 0) - count // 2
-        else:
-            begin = size - count if start is None else start - session.start
+        begin = size - count if start is None else start - session.start
+        begin = _place_of(session, at) - count // 2 if at else begin
         end = min(max(begin, 0) + count, size)
         inside = {
             place for last, host in messages.hosts.items() for place in range(host + 1, last + 1)
@@ -254,7 +251,7 @@ def session_page(
         title,
         session.format or "branch",
         _head_facts(session, name),
-        _switches(session, name),
+        _switches(session, name, "1" if window.hidden else ""),
     )
     return Page(
         title=title,
@@ -292,15 +289,27 @@ def _leads_to(entries: list[Any], tip: str) -> bool:
 
 def message(repo: Repo, name: str, at: str) -> dict[str, Any]:
     """Return one whole message as HTML, and its text."""
-    session = repo.sessions.part(name, around=at, count=2 * MARGIN, hidden=True)
-    address = str(repo.message(at, session.commit).address)
-    found = WebMessages(session, name, address)
-    for turn, place in found.turns:
-        if anchor(turn) == address:
-            results = [each.text for each in turn.message.parts if isinstance(each, ToolResult)]
-            shown = found.article(turn, place)
-            return {"html": shown, "text": turn.message.text or "\n".join(results)}
-    raise MessageNotFoundError(f"the session does not hold {at}", address=at)
+    read = functools.partial(repo.sessions.part, name, around=at, count=2 * MARGIN)
+    try:
+        session = read()
+    except MessageNotFoundError:
+        session = read(hidden=True)
+    place = _place_of(session, at)
+    shown = session.turns[place].message
+    text = shown.text or "\n".join(p.text for p in shown.parts if isinstance(p, ToolResult))
+    found = WebMessages(session, name, whole=anchor(session.turns[place]))
+    return {"html": found.article(*found.turns[place]), "text": text}
+
+
+def _place_of(session: ExportSession, address: str) -> int:
+    """Return the place in `turns` of a message that is there."""
+    birth, _, number = address.partition(".")
+    held = (turn.message.address for turn in session.turns)
+    return next(
+        n
+        for n, each in enumerate(held)
+        if each.hex.startswith(birth) and each.number == int(number)
+    )
 
 
 def marks(repo: Repo, name: str) -> dict[str, Any]:
@@ -335,7 +344,7 @@ def _head_facts(session: ExportSession, name: str) -> Markup:
     )
 
 
-def _switches(session: ExportSession, name: str) -> Markup:
+def _switches(session: ExportSession, name: str, hidden: str) -> Markup:
     """Return links to other views of a session, and the switches that the style sheet implements."""
     shown = [
         element("label", element("input", type="checkbox", id=f"show-{each}", checked=True), each)
@@ -347,37 +356,35 @@ def _switches(session: ExportSession, name: str) -> Markup:
     shown.append(
         link("what the model sees now", shell.CONTEXT, name=name, commit=session.commit.hex())
     )
-    shown.append(element("a", "beginning", href=url(shell.SESSION, name=name, start="0")))
+    shown.append(link("beginning", shell.SESSION, name=name, start="0", hidden=hidden))
+    label = "without hidden messages" if hidden else "with hidden messages"
+    shown.append(link(label, shell.SESSION, name=name, hidden="" if hidden else "1"))
     return element("div", *shown, class_="switches")
 
 
 def outline(repo: Repo, name: str, *, hidden: bool) -> dict[str, Any]:
-    """Return the outline of a session as HTML: its size, where its tokens are, summary, and prompts."""
-    session = repo.sessions.part(name, count=1, hidden=True)
-    prompts, summaries = [], []
-    for each in session.context.messages:
-        kind = each.kind
-        if kind == "dialogue" and each.role == "user":
-            prompts.append(each)
-        elif kind == SUMMARY:
-            summaries.append(each)
+    """Return the outline of a session as HTML: its size, where its tokens are, summary, and prompts.
+
+    Its cost does not grow with the session.
+    """
+    session = repo.sessions.part(name, count=1)
+    prompts: list[CompiledMessage] = []
+    messages, first = session.context.messages, max(0, len(session.context) - SCANNED)
+    for stop in range(len(messages), first, -WINDOW):
+        some = reversed(messages[max(first, stop - WINDOW) : stop])
+        prompts += [each for each in some if each.role == "user" and each.kind == "dialogue"]
+        if len(prompts) > PROMPTS:
+            break
+    is_all = len(prompts) <= PROMPTS and not first
     items = []
-    for each in prompts[-PROMPTS:]:
+    for each in reversed(prompts[:PROMPTS]):
         target = {"name": name, "hidden": "1" if hidden else "", "at": str(each.address)}
         said = element("span", excerpt(each.text, 80) or "…", dir="auto")
         items.append(element("li", element("a", said, href=url(shell.SESSION, **target))))
-    label = "Prompts" if len(prompts) <= PROMPTS else f"The last {PROMPTS:,} prompts"
+    label = "Prompts" if is_all else f"The last {count_noun(len(items), 'prompt')}"
     heading = [element("h2", label), element("ol", *items)] if items else []
-    parts = _gauge(repo, session), _hidden(session, name, hidden), _strip(repo, session, name)
-    shown = [*chain(*parts, _summary(repo, session, name, summaries)), *heading]
-    return {"html": concat(shown)}
-
-
-def _hidden(session: ExportSession, name: str, hidden: bool) -> Iterator[Markup]:
-    if session.hidden_count:
-        text = f"{'without' if hidden else 'with'} {count_noun(session.hidden_count, 'hidden message')}"
-        target = link(text, shell.SESSION, "jump", name=name, hidden="" if hidden else "1")
-        yield element("p", target)
+    parts = _gauge(repo, session), _strip(repo, session, name)
+    return {"html": concat([*chain(*parts), _history(name), *heading])}
 
 
 def _gauge(repo: Repo, session: ExportSession) -> Iterator[Markup]:
@@ -393,16 +400,16 @@ def _gauge(repo: Repo, session: ExportSession) -> Iterator[Markup]:
 
 def _strip(repo: Repo, session: ExportSession, name: str) -> Iterator[Markup]:
     """Yield a strip of cells, each some messages; the height is their tokens, the colour how much they are used."""
-    context = session.context
-    if len(context) < 2:
+    context, count = session.context, len(session.context)
+    if count < 2:
         return
-    sizes = [tokens for tokens, _ in context.message_tokens()]
-    heat = repo.compression.heat(context) if len(sizes) <= WARM else []
-    step = -(-len(sizes) // STRIP)
-    sums = [sum(sizes[at : at + step]) for at in range(0, len(sizes), step)]
+    heat = repo.compression.heat(context) if count <= WARM else []
+    step = -(-count // STRIP)
+    places = [*range(0, count, step), count]
+    totals = [tokens_before(context, place) for place in places]
+    sums = [after - before for before, after in pairwise(totals)]
     largest, cells = max(*sums, 1), []
-    for cell, tokens in enumerate(sums):
-        at = cell * step
+    for at, tokens in zip(places, sums, strict=False):
         warm = max(heat[at : at + step], default=0.0)
         note = f"message {at + 1}: {tokens:,} tokens" + (f", heat {warm:.0%}" if heat else "")
         classes = f"h{-(-tokens * LEVELS // largest)} w{round(warm * 4)}"
@@ -412,23 +419,26 @@ def _strip(repo: Repo, session: ExportSession, name: str) -> Iterator[Markup]:
     yield element("div", *cells, class_="strip")
 
 
-def _summary(
-    repo: Repo, session: ExportSession, name: str, summaries: Sequence[CompiledMessage]
-) -> Iterator[Markup]:
-    """Yield the summaries that the model sees, and the compactions."""
-    texts = [each.text for each in summaries]
+def _history(name: str) -> Markup:
+    """Return a place for the summary, which is read when somebody opens it."""
+    label = element("summary", element("b", "Summary and compactions"))
+    source = link("Show", "/summary", name=name)
+    return element("details", label, source, class_="summaries fetched")
+
+
+def summary(repo: Repo, name: str) -> dict[str, Any]:
+    """Return the summaries that the model sees, and the compactions, as HTML."""
+    session = repo.sessions.part(name, count=1)
+    shown = [each.text for each in session.context.messages if each.kind == SUMMARY]
+    parts = [element("div", prose(text), class_="prose", dir="auto") for text in shown]
     compactions = repo.sessions.open(session.ref).history() if session.ref else []
-    if not (texts or compactions):
-        return
-    parts = [element("div", prose(text), class_="prose", dir="auto") for text in texts]
     parts += [
         element(
             "p",
-            f"{each.before:,} to {each.after:,} tokens, {each.summariser} ",
+            f"version {version}: {each.before:,} to {each.after:,} tokens, {each.summariser} ",
             shell.moment(each.time),
             link("context", shell.CONTEXT, "jump", name=name, commit=each.commit.hex()),
         )
-        for each in compactions
+        for version, each in enumerate(compactions, 1)
     ]
-    label = f"Summary, version {len(compactions)}" if compactions else "Summary"
-    yield element("details", element("summary", element("b", label)), *parts, class_="summaries")
+    return {"html": concat(parts or [shell.nothing("This session was not compacted.")])}

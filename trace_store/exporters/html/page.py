@@ -4,7 +4,8 @@ The content security policy names the style sheet by hash. After a change of `st
 checks it. The policy of the index allows only the search script, by hash. Nothing is fetched.
 
 A message's element depends on its turn, and holds the results of its calls. From the rest of the session it takes only
-the message number, token totals, credited authors, and links between calls and later results. Content that cannot be shown is counted as a loss.
+the message number, token totals, credited authors, and links between calls and later results. What cannot be shown is
+counted as a loss.
 """
 
 from __future__ import annotations
