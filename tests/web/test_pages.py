@@ -215,6 +215,25 @@ def test_the_change_of_a_wording_is_shown_word_by_word() -> None:
     assert "<ins>new</ins>" in page
 
 
+def test_what_broke_the_prompt_cache_is_named() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    first = repo.append("user", "Use the old parser").addresses[0]
+    second = repo.append("assistant", "I use it").addresses[0]
+    repo.append("user", "Thanks")
+    client, tool = Client(repo), {"name": "Bash", "input_schema": {"type": "object"}}
+    steps = (
+        (lambda: repo.append("user", "More"), "All that was sent before stays"),
+        (lambda: repo.edit(first, "Use the new parser"), "message 1 was edited (user: Use the old"),
+        (lambda: repo.remove(second), "message 2 was removed (assistant: I use it)"),
+        (lambda: repo.replace([first], [Message("user", "In short")]), "message 1 was replaced"),
+        (lambda: repo.set_tools([tool]), "the tools changed (Bash)"),
+    )
+    for change, words in steps:
+        change()
+        said = Page(client.page("/context", name="main").encode()).said()
+        assert words in said, said
+
+
 def test_two_branches_are_shown_side_by_side() -> None:
     repo = Repo.memory(clock=FixedClock())
     repo.append("user", "Sort the numbers")
@@ -225,6 +244,10 @@ def test_two_branches_are_shown_side_by_side() -> None:
     page = client.page("/compare", left="main", right="idea")
     assert "I use quicksort" in page
     assert "I use mergesort" in page
+    theirs = str(repo.compile("idea").messages[-1].address)
+    assert f'href="/session?name=idea&amp;at={theirs}"' in page
+    whole = client.part("/message", name="idea", at=theirs)["html"]
+    assert articles(whole) == [theirs]
     assert "nothing in common" in client.page("/compare", left="main", right=_orphan(repo))
     assert "<select" in client.page("/compare")
     client.page("/compare", left="main", right="gone", status=404)

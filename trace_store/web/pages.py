@@ -15,7 +15,16 @@ from trace_store.contracts.ref_names import BRANCHES, CHECKPOINTS, FORKS, TRAJEC
 from trace_store.errors import InvalidInputError, TraceError
 from trace_store.exporters.html.markup import Markup, concat, element, preformatted
 from trace_store.exporters.overview import count_noun, pretty
-from trace_store.history.diff import ADDED, ContextDiff, MessageChange
+from trace_store.history.diff import (
+    ADDED,
+    EDITED,
+    GHOSTED,
+    MOVED,
+    REMOVED,
+    ContextDiff,
+    MessageChange,
+)
+from trace_store.objects import operations as ops
 from trace_store.repo.repository import Repo
 from trace_store.runs.steps import RUNNING
 from trace_store.search.query import Hit
@@ -49,6 +58,13 @@ HITS = 100
 LARGEST = 10
 CHANGES = 100
 CHOICES = 1_000
+BREACHES = {
+    REMOVED: "was removed",
+    EDITED: "was edited",
+    GHOSTED: "became a placeholder",
+    MOVED: "has another place",
+}
+"""What can happen to a message that was sent, by kind of change."""
 _TOO_FAR = 5_000
 """Commits to search for the step after another."""
 
@@ -316,13 +332,30 @@ def _difference(diff: ContextDiff, name: str) -> Iterator[Markup]:
 
 
 def _cache_note(diff: ContextDiff) -> str:
-    """Return what a provider's prompt cache still serves."""
+    """Return what a provider's prompt cache still serves, and what broke it."""
     if not diff.tools_differ and diff.common_count == len(diff.before):
         new = diff.tokens_after - diff.tokens_before
         return f"All that was sent before stays in the prompt cache; {new:,} tokens are new."
-    kept = f"{diff.tokens_reused:,} of {diff.tokens_before:,} tokens stay"
-    why = "the tools changed" if diff.tools_differ else f"message {diff.common_count + 1} changed"
-    return f"The prompt cache breaks, because {why}: {kept}, and {diff.tokens_new:,} are processed again."
+    kept = f"{diff.tokens_reused:,} of {diff.tokens_before:,} tokens stay in it"
+    return (
+        f"The prompt cache breaks: {_breach(diff)}. {kept}, and {diff.tokens_new:,} are read again."
+    )
+
+
+def _breach(diff: ContextDiff) -> str:
+    """Return what first differs from the request before, in words."""
+    if diff.tools_differ:
+        names = ", ".join(dict.fromkeys((*diff.tools_before, *diff.tools_after)))
+        return f"the tools changed ({excerpt(names, 120)}), and a request begins with them"
+    place = diff.common_count
+    for change in diff.changes:
+        was, known = change.before, [kind for kind in BREACHES if kind in change.kinds]
+        if was is not None and was.position == place and known:
+            by = change.before_by or change.after_by
+            is_replaced = known == [REMOVED] and by is not None and by.operation == ops.REPLACE
+            what = "was replaced" if is_replaced else BREACHES[known[0]]
+            return f"message {place + 1} {what} ({was.summary(60) or was.role})"
+    return f"something new stands before message {place + 1}"
 
 
 def _change(change: MessageChange, name: str) -> Markup:
@@ -359,8 +392,7 @@ def compare_page(repo: Repo, left: str, right: str) -> Page:
         head, shown = comparison_parts(repo.forks.compare(left, right), _side_message)
     except InvalidInputError as error:
         head, shown = top("Compare"), nothing(f"{error.message}.")
-    links = [link(name, shell.SESSION, name=name) for name in (left, right)]
-    main = concat([asked, element("div", *links, class_="switches"), shown])
+    main = concat([asked, shown])
     watch = f"{BRANCHES}{left} {BRANCHES}{right}"
     return Page(f"{left} and {right}", head, main, watch=watch, section=shell.COMPARE)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
+import json
 import pkgutil
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -57,7 +58,7 @@ from trace_store.objects.parts import (
 from trace_store.providers.media import IMAGE_TYPES, split_image
 
 STYLE = "style.css"
-STYLE_HASH = "sha256-lNNIQ8mHzFrpx14Gj9A09TxkVCP8GMpCHytHxFibWWw="
+STYLE_HASH = "sha256-hNlf5y2jGTy2pG1mETthvLL+GYLT1srniRKrF0Hhbe0="
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -431,7 +432,7 @@ class Messages:
         title: list[str] = [element("b", call.name)]
         if any(isinstance(part, ToolResult) and part.is_error for part in results):
             title.append(element("span", "error", class_="mark"))
-        title += [element("span", said, class_="size"), _peek(arguments)]
+        title += [_peek(_brief(arguments)), element("span", said, class_="size")]
         content = [_arguments(arguments)]
         for at, numbers in inside.items():
             turn, place = self.turns[at]
@@ -474,7 +475,7 @@ class Messages:
         title: list[str] = [element("b", caller[0] if caller else "result of an unknown call")]
         if result.is_error:
             title.append(element("span", "error", class_="mark"))
-        title += [element("span", _size_words(size), class_="size"), _peek("\n".join(texts))]
+        title += [_peek("\n".join(texts)), element("span", _size_words(size), class_="size")]
         jump = [element("a", "call", class_="jump", href=f"#{anchor(caller[1])}")] if caller else []
         foot = element("p", *jump, element("span", result.call_id, class_="id"), class_="foot")
         return element(
@@ -531,6 +532,16 @@ def _arguments(arguments: str) -> Markup:
         concat([element("dt", key, dir="auto"), _argument(each)]) for key, each in value.items()
     ]
     return element("dl", *rows, class_="arguments")
+
+
+def _brief(arguments: str) -> str:
+    """Return the values of arguments on one line."""
+    try:
+        value = parse_exact_json(arguments)
+    except ValueError:
+        return arguments
+    values = value.values() if isinstance(value, dict) else [value]
+    return ", ".join(each if isinstance(each, str) else json.dumps(each) for each in values)
 
 
 def _argument(value: Any) -> Markup:
