@@ -6,6 +6,8 @@ import contextlib
 import re
 import shutil
 import signal
+import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,9 @@ import pytest
 
 from tests.web.support.attacks import CORPUS, hostile_repository
 from tests.web.support.served import served
-from trace_store import Message, Reasoning, Text, ToolCall, ToolResult
+from trace_store import Environment, Message, Reasoning, Text, ToolCall, ToolResult
 from trace_store.repo.repository import Repo
+from trace_store.web.server import Server
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -153,7 +156,7 @@ def test_reading_and_moving_with_keys_alone(browser: Any, tmp_path: Path) -> Non
 
 
 def test_new_messages_appear_and_the_place_is_kept(browser: Any, tmp_path: Path) -> None:
-    repo = rich(tmp_path)
+    repo = rich(tmp_path, 20)
     with tab(browser, tmp_path) as here:
         page = here.open("/session?name=main")
         page.wait_for_selector("#live.on")
@@ -272,11 +275,13 @@ def test_windows_are_loaded_and_dropped_while_scrolling(browser: Any, tmp_path: 
         page = here.open("/session?name=main")
         page.wait_for_selector("#live.on")
         assert page.locator("#messages article").count() <= 400
-        for _ in range(16):
-            page.evaluate("window.scrollTo(0, 0)")
-            page.wait_for_timeout(250)
         articles = page.locator("#messages article")
-        assert 1_000 < articles.count() <= 2_000
+        label = "document.querySelector('#messages').getAttribute('aria-label')"
+        for _ in range(22):
+            before = page.evaluate(label)
+            page.evaluate("window.scrollTo(0, 0)")
+            page.wait_for_function(f"(before) => {label} !== before", arg=before)
+        assert 1_900 < articles.count() <= 2_000
         numbers = page.eval_on_selector_all(
             "#messages article .n", "all => all.map(e => Number(e.textContent))"
         )
@@ -286,6 +291,130 @@ def test_windows_are_loaded_and_dropped_while_scrolling(browser: Any, tmp_path: 
         page.keyboard.press("g")
         page.keyboard.press("g")
         page.locator("#messages").get_by_text("number 0", exact=True).wait_for()
+
+
+def test_a_call_and_its_result_fold_together_and_a_late_result_joins_its_call(
+    browser: Any, tmp_path: Path
+) -> None:
+    repo = rich(tmp_path, 3)
+    with tab(browser, tmp_path) as here:
+        page = here.open("/session?name=main")
+        page.wait_for_selector("#live.on")
+        calls = page.locator("details.call")
+        first = calls.first
+        assert not first.get_by_text("content of file 0").first.is_visible()
+        first.locator("summary").first.click()
+        assert first.locator("article.tool").get_by_text("content of file 0").first.is_visible()
+        number = calls.count()
+        repo.append("assistant", [ToolCall("late", "Read", {"path": "x"})])
+        page.locator("details.call").get_by_text("no result").wait_for()
+        answer = repo.append("tool", [ToolResult("late", "found it")]).addresses[0]
+        page.locator("details.call").get_by_text("found it").wait_for()
+        assert calls.count() == number + 1
+        assert page.get_by_text("no result").count() == 0
+        # An address of a folded result opens its call.
+        folded = str(repo.compile().messages[3].address)
+        page = here.open(f"/session?name=main&at={folded}")
+        page.wait_for_function(f"() => document.activeElement.id === '{folded}'")
+        assert page.locator(f"[id='{folded}']").is_visible()
+        page.go_back()
+        page.locator(f"[id='{answer}']").wait_for()
+    repo.close()
+
+
+FACTS = """() => {
+  const all = [...performance.getEntriesByType("resource"), ...performance.getEntriesByType("navigation")];
+  const found = all.filter((each) => !each.name.includes("/static/") && !each.name.includes("/events"));
+  performance.clearResourceTimings();
+  const sum = (each) => each.encodedBodySize;
+  return [found.length, found.map(sum).reduce((a, b) => a + b, 0), document.querySelectorAll("*").length];
+}"""
+
+
+def test_a_long_session_costs_no_more_than_a_short_one(browser: Any, tmp_path: Path) -> None:
+    """Requests, bytes and elements of the first screen, of a jump into the middle, and back."""
+    costs = []
+    for count in (1_500, 12_000):
+        folder = tmp_path / str(count)
+        with Repo.init(folder) as repo:
+            roles = ("user", "assistant")
+            repo.commit([Message(roles[n % 2], f"number {n:06}") for n in range(count)])
+            repo.append("user", "The end")
+            middle = str(repo.compile().messages[count // 2].address)
+        with tab(browser, folder) as here:
+            page = here.open("/session?name=main")
+            page.wait_for_selector("#outline ol a")
+            page.wait_for_timeout(1_500)
+            first = page.evaluate(FACTS)
+            page.evaluate(
+                """(at) => {
+                  const link = document.querySelector("#outline ol a");
+                  link.href = `/session?name=main&at=${at}`;
+                  link.click();
+                }""",
+                middle,
+            )
+            page.wait_for_function(f"() => document.activeElement.id === '{middle}'")
+            page.wait_for_timeout(1_500)
+            _, _, nodes = page.evaluate(FACTS)
+            costs.append([*first, nodes])
+            assert f"at={middle}" in page.url
+            page.go_back()
+            page.locator("#messages").get_by_text("The end").wait_for()
+            page.go_forward()
+            page.wait_for_function(f"() => document.activeElement.id === '{middle}'")
+    short, long = costs
+    assert long[0] <= short[0]
+    assert all(more <= 1.1 * less for less, more in zip(short[1:], long[1:], strict=True)), costs
+
+
+def test_a_comparison_shows_whole_messages_and_leads_to_them(browser: Any, tmp_path: Path) -> None:
+    repo = rich(tmp_path, 2)
+    long = "word " * 200 + "the very end"
+    repo.append("assistant", long)
+    repo.append("assistant", "That is all.")
+    address = str(repo.compile().messages[-1].address)
+    with tab(browser, tmp_path) as here:
+        page = here.open("/compare?left=main&right=idea")
+        side = page.locator(".side", has_text="word word")
+        assert page.get_by_text("the very end").count() == 0
+        side.get_by_role("link", name="whole message").click()
+        page.get_by_text("the very end").wait_for()
+        page.locator(".side", has_text="Another way").get_by_role(
+            "link", name="in the session"
+        ).click()
+        page.wait_for_url("**/session?name=idea&**")
+        page.go_back()
+        page.wait_for_selector(".side")
+        assert address in page.content()
+    repo.close()
+
+
+def test_a_file_lets_the_browser_in_without_a_token_in_its_arguments(
+    browser: Any, tmp_path: Path
+) -> None:
+    environment = Environment(data_dir=str(tmp_path / "data"))
+    with Repo.init(tmp_path / "project") as repo:
+        repo.append("user", "Something private")
+        server = Server(repo, environment=environment, port=0)
+        opener = Path(server.opener())
+        assert stat.S_IMODE(opener.stat().st_mode) == 0o600
+        started = threading.Event()
+        serving = threading.Thread(target=server.run, args=(started.set,))
+        serving.start()
+        try:
+            assert started.wait(30)
+            context = browser.new_context()
+            page = context.new_page()
+            page.goto(opener.as_uri())
+            page.get_by_text("Something private").wait_for(timeout=20_000)
+            assert "token" not in page.url
+            assert "token=" in server.link
+            context.close()
+        finally:
+            server.stop()
+            serving.join(20)
+        assert not opener.exists()
 
 
 def test_actions_and_their_way_back(browser: Any, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -221,7 +222,7 @@ def test_what_broke_the_prompt_cache_is_named() -> None:
     second = repo.append("assistant", "I use it").addresses[0]
     repo.append("user", "Thanks")
     client, tool = Client(repo), {"name": "Bash", "input_schema": {"type": "object"}}
-    steps = (
+    steps: tuple[tuple[Callable[[], object], str], ...] = (
         (lambda: repo.append("user", "More"), "All that was sent before stays"),
         (lambda: repo.edit(first, "Use the new parser"), "message 1 was edited (user: Use the old"),
         (lambda: repo.remove(second), "message 2 was removed (assistant: I use it)"),

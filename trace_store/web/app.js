@@ -47,6 +47,19 @@ const number = (article) => Number($(".n", article).textContent);
 const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;
 const atEnd = () => window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
 
+// Who is at the end stays there, also while elements take their size, until they scroll up.
+let sticks = false;
+let lastScroll = 0;
+function toBottom() {
+  sticks = true;
+  window.scrollTo(0, document.documentElement.scrollHeight);
+}
+window.addEventListener("scroll", () => {
+  if (window.scrollY < lastScroll && !atEnd()) sticks = false;
+  lastScroll = window.scrollY;
+});
+new ResizeObserver(() => sticks && toBottom()).observe(main);
+
 // The status line: what was done, with a way back
 
 let hideStatus = 0;
@@ -190,6 +203,7 @@ let moved = 0;
 function focusOn(article, { scroll = true } = {}) {
   if (!article) return;
   current = article;
+  sticks = false;
   for (let fold = folded(article); fold; fold = folded(article)) fold.open = true;
   article.focus({ preventScroll: true });
   if (scroll) article.scrollIntoView({ block: "start" });
@@ -225,6 +239,11 @@ async function jump(address) {
   goTo(address);
 }
 
+function isInView(item) {
+  const { top, bottom } = item.getBoundingClientRect();
+  return item.isConnected && bottom > 0 && top < window.innerHeight;
+}
+
 function visible() {
   return $$("article", list || main).find((each) => each.getBoundingClientRect().bottom > 80) || null;
 }
@@ -236,8 +255,8 @@ if (list) {
   window.addEventListener("scroll", () => {
     clearTimeout(moved);
     moved = setTimeout(() => {
-      const article = visible();
-      if (article && !atEnd()) remember(article.id);
+      const article = current && isInView(current) ? current : visible();
+      if (article && !sticks && !atEnd()) remember(article.id);
     }, 400);
   });
   // A link to a message of this session moves to it; the page stays.
@@ -339,7 +358,7 @@ function showText(step) {
   if (!place || !known) return;
   const end = following || atEnd();
   place.replaceChildren(document.createTextNode(known.text), ...known.notes.map(({ said }) => make("p", said)));
-  if (end) window.scrollTo(0, document.documentElement.scrollHeight);
+  if (end) toBottom();
 }
 
 function showTexts() {
@@ -434,7 +453,7 @@ async function refresh() {
 }
 
 async function refreshMessages() {
-  const end = following || (atEnd() && state.stop >= state.count);
+  const end = following || ((sticks || atEnd()) && state.stop >= state.count);
   const found = await get("/news", { name: state.name, hidden: state.hidden, tip: state.tip, start: state.count });
   if (found.tip === state.tip) return;
   if (found.html === null) return reloadWindow();
@@ -445,7 +464,7 @@ async function refreshMessages() {
     drop("after");
   } else know({ ...found, start, stop });
   decorate();
-  if (end) window.scrollTo(0, document.documentElement.scrollHeight);
+  if (end) toBottom();
   else say(`${state.count} messages`);
   clearTimeout(outlineTimer);
   outlineTimer = setTimeout(loadOutline, 1500);
@@ -456,10 +475,10 @@ async function reloadWindow() {
   const article = visible();
   const at = article ? article.getBoundingClientRect().top : 0;
   const place = article ? number(article) - 1 : state.start;
-  const wasAtEnd = atEnd();
+  const wasAtEnd = sticks || atEnd();
   await load(wasAtEnd ? {} : { start: Math.max(0, place - WINDOW / 2) }, "all");
   const same = article && (document.getElementById(article.id) || $$("article", list).find((each) => number(each) > place));
-  if (wasAtEnd) window.scrollTo(0, document.documentElement.scrollHeight);
+  if (wasAtEnd) toBottom();
   else if (same) window.scrollBy(0, same.getBoundingClientRect().top - at);
   loadOutline();
 }
@@ -610,7 +629,7 @@ main.addEventListener("click", (event) => {
 function setFollow(on) {
   following = on;
   $("#follow").checked = on;
-  if (on) window.scrollTo(0, document.documentElement.scrollHeight);
+  if (on) toBottom();
 }
 window.addEventListener("wheel", (event) => event.deltaY < 0 && following && setFollow(false), { passive: true });
 
@@ -718,7 +737,7 @@ if (list) {
   know(state);
   const wanted = new URLSearchParams(location.search).get("at");
   if (wanted) goTo(wanted);
-  else if (!location.hash && !new URLSearchParams(location.search).has("start")) window.scrollTo(0, document.documentElement.scrollHeight);
+  else if (!location.hash && !new URLSearchParams(location.search).has("start")) toBottom();
   setTimeout(() => [before, after].forEach((each) => sentinels.observe(each)), 300);
   loadMarks();
   loadOutline();

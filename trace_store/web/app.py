@@ -27,6 +27,7 @@ from starlette.responses import (
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from trace_store.context import get_tokenizer
 from trace_store.errors import InvalidInputError, NotFoundError, StorageError, TraceError
 from trace_store.repo.repository import Repo
 from trace_store.web import actions, pages, run_page, session_page, shell
@@ -197,6 +198,9 @@ class Web:
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         watch = Watch(self._repo.store, self.hub, asyncio.get_running_loop())
+        # Loading a tokenizer takes longer than showing a message, so it does not wait for the first one.
+        count = get_tokenizer().count
+        threading.Thread(target=count, args=("ready",), name="trace-web-warm", daemon=True).start()
         try:
             yield
         finally:
