@@ -476,7 +476,8 @@ async function reloadWindow() {
   const at = article ? article.getBoundingClientRect().top : 0;
   const place = article ? number(article) - 1 : state.start;
   const wasAtEnd = sticks || atEnd();
-  await load(wasAtEnd ? {} : { start: Math.max(0, place - WINDOW / 2) }, "all");
+  const start = Math.min(Math.max(state.start, place - WINDOW / 2), Math.max(state.start, state.stop - WINDOW));
+  await load(wasAtEnd ? {} : { start }, "all");
   const same = article && (document.getElementById(article.id) || $$("article", list).find((each) => number(each) > place));
   if (wasAtEnd) toBottom();
   else if (same) window.scrollBy(0, same.getBoundingClientRect().top - at);
