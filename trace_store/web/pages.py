@@ -33,7 +33,7 @@ from trace_store.trajectories.views.page import page_parts
 from trace_store.trajectories.views.view import text_of
 from trace_store.trajectories.why import Reason
 from trace_store.web import shell
-from trace_store.web.session_page import WINDOW, Window
+from trace_store.web.session_page import WINDOW, SessionWindow
 from trace_store.web.shell import (
     Page,
     facts,
@@ -194,7 +194,7 @@ def context_page(
     if until:
         record = context.view.find(repo.message(until, oid).address)
         stop = 0 if record is None else record.ordinal - 1
-    window = Window(repo, oid.hex(), start=start or 0, before=stop, link_to=name)
+    window = SessionWindow(repo, oid.hex(), start=start or 0, before=stop, link_to=name)
     steps = [_step("step before", name, before), _step("step after", name, _next(repo, name, oid))]
     if name:
         steps.append(link("session", shell.SESSION, name=name, at=until))
@@ -270,7 +270,7 @@ def _next(repo: Repo, name: str, commit: ObjectId) -> ObjectId | None:
 
 
 def _paging(
-    name: str, commit: ObjectId, window: Window, count: int, until: str
+    name: str, commit: ObjectId, window: SessionWindow, count: int, until: str
 ) -> Iterator[Markup]:
     if window.stop - window.start >= count:
         return

@@ -133,7 +133,7 @@ def _start_of(part: Part, most: int) -> Part:
     return Text(part.text[:most]) if isinstance(part, Text) else part
 
 
-class Window:
+class SessionWindow:
     """Some messages of a session.
 
     It begins and ends so that no result is without its call: the elements of two windows beside each other never have
@@ -233,7 +233,7 @@ def session_page(
     Raises:
         RevisionNotFoundError, MessageNotFoundError: there is no such session or message.
     """
-    window = Window(repo, name or "HEAD", at=at, start=start, hidden=hidden)
+    window = SessionWindow(repo, name or "HEAD", at=at, start=start, hidden=hidden)
     session = window.session
     name = short(session.ref) or name
     titles = repo.sessions.titles(session.ref) if session.ref else {}
@@ -269,7 +269,7 @@ def messages(
 ) -> dict[str, Any]:
     """Return some messages of a session as HTML, with their places and the commit that they are of."""
     most = min(count or WINDOW, WINDOW)
-    window = Window(repo, name, start=start, at=at, count=most, hidden=hidden)
+    window = SessionWindow(repo, name, start=start, at=at, count=most, hidden=hidden)
     return {"html": window.html, **window.facts()}
 
 
