@@ -17,7 +17,7 @@ from trace_store import secrets as secret_store
 from trace_store import store as stores
 from trace_store.base.environment import Environment
 from trace_store.base.ident import Randomness
-from trace_store.contracts import Transaction
+from trace_store.contracts import ANY, Transaction
 from trace_store.objects.commit import Commit, Tag
 from trace_store.objects.content import ObjectCollector
 from trace_store.refs.head import NAME
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trace_store.base.oid import ObjectId
     from trace_store.context.compiler import ContextCompiler
     from trace_store.context.tokens.tokenizer import Tokenizer
-    from trace_store.contracts import RefEdit
+    from trace_store.contracts import AnyValue, RefEdit
     from trace_store.contracts.protocols import RefReader
     from trace_store.objects.content import Put, Salt
     from trace_store.objects.message import Message
@@ -140,14 +140,16 @@ class Writer:
         if secrets:
             self.guard  # noqa: B018 - an unknown mode is reported when the repository is opened
 
-    def on(self, ref: str) -> Writer:
-        """Return the writer of another branch, which may be unborn; "" is this one.
+    def on(self, ref: str, expected: ObjectId | AnyValue | None = ANY) -> Writer:
+        """Return the writer of another branch or record, which may be unborn; "" is this one.
+
+        With `expected`, as in `Store.on`, all that it writes is compared and swapped.
 
         Raises:
             InvalidRefNameError: it is not a valid name.
             RefNotFoundError: it is the full name of another kind of ref.
         """
-        return self.at(self.store.on(ref)) if ref else self
+        return self.at(self.store.on(ref, expected)) if ref else self
 
     def at(self, store: Store) -> Writer:
         """Return the writer of another view of the same stores."""

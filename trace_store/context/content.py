@@ -240,6 +240,8 @@ def _operation_line(operation: Operation) -> str:
     if operation.name == ops.CONFIG:
         given = [*fields.get("meta", {}).items(), *fields.get("settings", {}).items()]
         return "config: " + ", ".join(f"{name}={value}" for name, value in given)
+    if operation.name == ops.RECORDS:
+        return "records: " + (", ".join(fields["values"]) or "none")
     if operation.name == ops.REPLACE:
         reason = fields.get("reason", "replace")
         count = len(fields["targets"])

@@ -640,7 +640,7 @@ def _tools(state: Fold, operation: Operation, position: _CommitPosition) -> None
 
 
 def _ignore(state: Fold, operation: Operation, position: _CommitPosition) -> None:
-    """Do nothing: usage, metadata and settings change no message."""
+    """Do nothing: usage, metadata, settings and hidden records change no message."""
 
 
 _APPLY: dict[str, Callable[[Fold, Operation, _CommitPosition], None]] = {
@@ -654,6 +654,7 @@ _APPLY: dict[str, Callable[[Fold, Operation, _CommitPosition], None]] = {
     ops.TOOLS: _tools,
     ops.USAGE: _ignore,
     ops.CONFIG: _ignore,
+    ops.RECORDS: _ignore,
 }
 
 __all__ = [

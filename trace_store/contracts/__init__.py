@@ -15,7 +15,7 @@ DURABILITIES = (DURABLE, BATCH, FAST)
 """What an acknowledged transaction survives: power loss; power loss after `sync`; the end of the process."""
 
 
-class _Any:
+class AnyValue:
     """The type of ANY."""
 
     __slots__ = ()
@@ -24,7 +24,7 @@ class _Any:
         return "ANY"
 
 
-ANY = _Any()
+ANY = AnyValue()
 """The expected value of a RefEdit that accepts any current value."""
 
 
@@ -36,7 +36,7 @@ class RefEdit:
 
     __slots__ = ("expected", "name", "new")
 
-    def __init__(self, name: str, new: ObjectId | None, expected: ObjectId | _Any | None) -> None:
+    def __init__(self, name: str, new: ObjectId | None, expected: ObjectId | AnyValue | None) -> None:
         self.name = name
         self.new = new
         self.expected = expected

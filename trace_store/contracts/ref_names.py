@@ -285,6 +285,16 @@ def branch_ref(name: str) -> str:
     return full
 
 
+def line_ref(name: str) -> str:
+    """Return the full name of a ref whose history verbs may extend: a branch, or a record given by its full name.
+
+    Raises:
+        InvalidRefNameError, RefNotFoundError: as in `branch_ref`.
+    """
+    check_text(name)
+    return check_ref_name(name) if name.startswith(RECORDS) else branch_ref(name)
+
+
 def check_case_conflicts(created: Sequence[str], names: Iterable[str]) -> None:
     """Check that no new ref differs from an existing one only by case.
 

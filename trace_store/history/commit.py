@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from trace_store.context.fold import Fold
     from trace_store.contracts.protocols import RefReader
+    from trace_store.objects.content import ObjectCollector
     from trace_store.objects.message import Message
     from trace_store.providers.documents import Given
     from trace_store.writer import Change, Edits, Writer
@@ -290,7 +291,7 @@ class _Appender:
         parents = () if tip is None else (tip,)
         ref = self._ref if isinstance(self._ref, str) else None
         self._result = CommitResult(
-            self._writer, oid, ref, len(pieces), parents, found, is_redacted=bool(meta)
+            self._writer, oid, ref, len(pieces), parents, found, redacted=_redacted(gathering)
         )
         return oid, [*gathering.objects, (oid, data)]
 
@@ -378,7 +379,7 @@ class _CommitBuilder:
         self._result = CommitResult(
             *(self._change.writer, oid, ref, count, made.parents, gathering.secrets),
             also=self._changed_along,
-            is_redacted=bool(gathering.facts),
+            redacted=_redacted(gathering),
         )
         return oid
 
@@ -556,6 +557,15 @@ def _check_origins(draft: Draft) -> None:
         state = writer.contexts.fold(tip)  # a compression has it already
         sources = {each: None for each in sources if each not in state}
     revisions.require_messages(store, sources)
+
+
+def _redacted(gathering: ObjectCollector) -> Mapping[str, int]:
+    """Return how many secrets of each kind were replaced."""
+    found, unchanged = gathering.secrets, gathering.unchanged_secrets
+    if not unchanged:
+        return found
+    left = {kind: count - unchanged.get(kind, 0) for kind, count in found.items()}
+    return {kind: count for kind, count in left.items() if count}
 
 
 def _reflog_message(message: str) -> str:

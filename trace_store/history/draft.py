@@ -46,7 +46,7 @@ class CommitResult:
         message_count: number of messages that it adds.
         parents: ids of its parents.
         secrets: how many secrets of each kind were found.
-        redacted: how many of each kind were replaced by placeholders: all of them, or none.
+        redacted: how many of each kind were replaced by placeholders. Secrets in bytes, such as images, never are.
         also: other members of the targets' units, which were changed with them.
         writer: what wrote it, through which tokens and summary are read.
     """
@@ -68,12 +68,12 @@ class CommitResult:
         secrets: Mapping[str, int] = NO_SECRETS,
         also: tuple[Address, ...] = (),
         *,
-        is_redacted: bool = False,
+        redacted: Mapping[str, int] = NO_SECRETS,
         changed: bool = True,
     ) -> None:
         self.changed = changed
         self.secrets = secrets
-        self.redacted = secrets if is_redacted else NO_SECRETS
+        self.redacted = redacted
         self.also = also
         self.oid = oid
         self.ref = ref

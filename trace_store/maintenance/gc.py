@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Container, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from trace_store import errors
 from trace_store.base.frozen import replace, value
@@ -108,6 +108,14 @@ def empty_quarantine(store: Store, before: int) -> tuple[int, int]:
     return files, size
 
 
+def delete_batch(store: Store, batch: QuarantineBatch) -> tuple[int, int]:
+    """Delete one quarantine folder; return number and size of its files."""
+    store.alone(lambda: None)  # a writer that relied on quarantined objects has to look again
+    deleted = _remove_all(store.disk, batch.layout.root)
+    store.objects.quarantine.batches()
+    return deleted
+
+
 def size_of(disk: Disk, taking: QuarantineBatch) -> int:
     """Return the size of a quarantine folder in bytes."""
     stats = map(disk.stat, files_below(disk, taking.layout.root))
@@ -188,6 +196,7 @@ class ReachabilityScan:
         grace_ms: int,
         reflog_days: tuple[int, int] | None,
         progress: Progress,
+        within: Container[ObjectId] | None = None,
     ) -> None:
         """Scan everything without changes.
 
@@ -196,6 +205,7 @@ class ReachabilityScan:
             grace_ms: grace period in milliseconds.
             reflog_days: days to keep reachable and unreachable reflog entries; None keeps all.
             progress: receives step, steps done and total.
+            within: the objects that may be past the grace period; None is all.
 
         Raises:
             StateError: a root is unreadable or its commit is missing.
@@ -207,6 +217,7 @@ class ReachabilityScan:
         self._days = reflog_days
         self._limit = self._now - grace_ms
         self._progress = progress
+        self._within = within
         self.marking = ReachableSet(store.objects.read)
         self.expired: set[ReflogEntry] = set()
         self.roots = self._mark()
@@ -288,6 +299,7 @@ class ReachabilityScan:
             oid
             for oid in unreachable
             if max(self.loose.get(oid, 0), self.packed.get(oid, 0)) <= self._limit
+            and (self._within is None or oid in self._within)
         }
         self.marking.add(unreachable - old)
         return old - self.marking.reached
@@ -346,11 +358,22 @@ class GcReport:
 
 
 class Collector:
-    """One run of gc or prune."""
+    """One run of gc or prune.
+
+    Attributes:
+        batch: the quarantine folder with what it removed, or None.
+    """
 
     def __init__(
-        self, store: Store, grace_days: float, dry_run: bool, progress: Progress | None
+        self,
+        store: Store,
+        grace_days: float,
+        dry_run: bool,
+        progress: Progress | None,
+        within: Container[ObjectId] | None = None,
     ) -> None:
+        self.batch: QuarantineBatch | None = None
+        self._within = within
         self._store = store
         self._objects = store.objects
         self._grace_ms = round(grace_days * DAY_MS)
@@ -443,15 +466,13 @@ class Collector:
     def _scan(self, reflog_days: tuple[int, int] | None) -> ReachabilityScan:
         """Find unreachable objects; if that succeeds, seal and search again."""
         store, grace = self._store, self._grace_ms
-        scan = ReachabilityScan(
-            store, grace_ms=grace, reflog_days=reflog_days, progress=self._progress
-        )
+        options: dict[str, Any] = {"grace_ms": grace, "reflog_days": reflog_days}
+        options |= {"progress": self._progress, "within": self._within}
+        scan = ReachabilityScan(store, **options)
         if self._dry_run or not seal(store).transactions:
             return scan
         # Sealing may have made objects of the journal unreachable.
-        return ReachabilityScan(
-            store, grace_ms=grace, reflog_days=reflog_days, progress=self._progress
-        )
+        return ReachabilityScan(store, **options)
 
     def _report(self, scan: ReachabilityScan) -> GcReport:
         unreachable = scan.loose.keys() | scan.packed.keys()
@@ -481,7 +502,7 @@ class Collector:
         path = store.layout.commit_table_file
         table = CommitTable(store.disk, path, store.config.store_id, store.objects)
         table.forget(removed)
-        taking = quarantine.take(store.clock.now(), packs, sorted(loose))
+        taking = self.batch = quarantine.take(store.clock.now(), packs, sorted(loose))
         forget_copies(store, packs)
         with store.mutex:
             self._objects.packs.refresh()

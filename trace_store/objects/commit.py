@@ -368,6 +368,13 @@ def _are_named_texts(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_text, value.values()))
 
 
+def _are_records(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(each, dict) and _is_oid(each.get("content")) and _is_text(each.get("type"))
+        for each in value.values()
+    )
+
+
 _MESSAGE_TEXTS = ("kind", "name", "model", "id")
 _CARRIED: dict[str, Check] = {
     "born": _is_address,
@@ -401,4 +408,5 @@ _SCHEMAS: dict[str, tuple[tuple[tuple[str, Check], ...], tuple[tuple[str, Check]
     "tools": ((("schemas", _are_oids),), ()),
     "usage": ((), (("about", _is_oid),)),
     "config": ((), (("meta", _are_named_texts), ("settings", _are_named_texts))),
+    "records": ((("values", _are_records),), ()),
 }

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     Read = Callable[[bytes], bytes]
 
 
+class RawContent(bytes):
+    """Content that is no text, and so is stored byte for byte: a secret in it is reported, never replaced."""
+
+    __slots__ = ()
+
+
 class ObjectCollector:
     """Collects the objects of a transaction without duplicates."""
 
@@ -51,6 +57,11 @@ class ObjectCollector:
     @property
     def secrets(self) -> Mapping[str, int]:
         """Number of secrets found, by kind; empty if content was not checked."""
+        return {}
+
+    @property
+    def unchanged_secrets(self) -> Mapping[str, int]:
+        """The secrets among them that are stored as they are, by kind."""
         return {}
 
     @property

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.objects.address import Address
-from trace_store.objects.content import bytes_of, read_content, text_of
+from trace_store.objects.content import RawContent, bytes_of, read_content, text_of
 from trace_store.objects.parts import (
     Data,
     Image,
@@ -290,10 +290,12 @@ def _store_part(part: Part, put: Put) -> dict[str, Any]:
         if part.url is not None:
             return {"type": part.type, "url": put(bytes_of(part.url))}
         media = check_name(part.media_type, "media")
-        return {"blob": put(part.data or b""), "media": media, "type": part.type}
+        return {"blob": put(RawContent(part.data or b"")), "media": media, "type": part.type}
     if isinstance(part, Opaque):
         provider = check_name(part.provider, "provider")
-        return {"blob": put(part.data), "provider": provider, "type": part.type}
+        # A block in JSON is text of the conversation. Any other bytes would not survive a change.
+        content = part.data if part.data[:1] in (b"{", b"[") else RawContent(part.data)
+        return {"blob": put(content), "provider": provider, "type": part.type}
     raise errors.InvalidMessageError(f"not a message part: {type(part).__name__}")
 
 

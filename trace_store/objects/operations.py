@@ -43,6 +43,7 @@ MOVE = "move"
 TOOLS = "tools"
 USAGE = "usage"
 CONFIG = "config"
+RECORDS = "records"
 OPERATIONS = (
     ADD,
     EDIT,
@@ -54,11 +55,12 @@ OPERATIONS = (
     TOOLS,
     USAGE,
     CONFIG,
+    RECORDS,
 )
 ADDS_MESSAGES = (ADD, REPLACE)
-LEAVES_CONTEXT = (USAGE, CONFIG)
+LEAVES_CONTEXT = (USAGE, CONFIG, RECORDS)
 """Operations that do not change the compiled messages."""
-_AT_END = (TOOLS, USAGE, CONFIG)
+_AT_END = (TOOLS, USAGE, CONFIG, RECORDS)
 
 PINNED = "pinned"
 IMPORTANT = "important"
@@ -70,6 +72,9 @@ META = "meta"
 SETTINGS = "settings"
 MAXIMUM_NAME = 100
 """Maximum length of a fact's or setting's name."""
+
+MAXIMUM_RECORD_NAME = 1000
+"""Maximum length of a hidden record's name; programs form it from names of their own."""
 
 BORN = "born"
 """The field of a carried message with its address."""
@@ -224,6 +229,33 @@ def config(meta: Mapping[str, str], settings: Mapping[str, str]) -> Operation:
     if not fields:
         raise errors.InvalidOperationError("nothing to record")
     return Operation(CONFIG, fields)
+
+
+def records(values: Mapping[str, tuple[str, ObjectId]]) -> Operation:
+    """Set the hidden records: for each name the type of its value, and the content or sequence that holds it.
+
+    Raises:
+        InvalidOperationError: a name is empty or too long.
+    """
+    for name in values:
+        if not 0 < len(name) <= MAXIMUM_RECORD_NAME:
+            raise errors.InvalidOperationError(
+                f"a record's name must have 1 to {MAXIMUM_RECORD_NAME} characters: {name[:40]!r}"
+            )
+    stored = {
+        name: {"content": content, "type": type_} for name, (type_, content) in values.items()
+    }
+    return Operation(RECORDS, {"values": stored})
+
+
+def records_of(commit: Commit) -> dict[str, tuple[str, bytes]] | None:
+    """Return the hidden records that a commit sets, as (type, content) by name; None if it sets none."""
+    found = None
+    for operation in commit.operations:
+        if operation.name == RECORDS:
+            values = operation.fields["values"]
+            found = {name: (each["type"], each["content"]) for name, each in values.items()}
+    return found
 
 
 def facts_of(commit: Commit, key: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from trace_store.disk.layout import is_stopped_file
 from trace_store.repo.line import Line
 from trace_store.repo.observers import observe
 from trace_store.store.discovery import find
+from trace_store.store.revision import name_of, resolve_commit
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from trace_store.search.query import Hit
     from trace_store.sessions.sessions import Sessions
     from trace_store.sessions.transcripts import Transcripts
+    from trace_store.store.revision import Revision
     from trace_store.trajectories.trajectories import Trajectories
 
     Path: TypeAlias = str | os.PathLike[str]
@@ -230,13 +232,23 @@ class Repo(Line):
         finally:
             self.store.close()
 
-    def line(self, name: str) -> Line:
-        """Return a branch, which need not be checked out or exist yet.
+    def line(self, name: str, *, expect: Revision | None = "") -> Line:
+        """Return a branch, which need not be checked out or exist yet, or a record by its full name.
+
+        Args:
+            name: the branch, such as `main`, or the record, such as `refs/records/example/thread-1/main`.
+            expect: the commit that the branch is at, None if it has none yet: compare and swap. Once another process
+                has moved the branch, every write through the returned line raises RefChangedError, and nothing is
+                written. "" accepts any commit.
 
         Raises:
             InvalidRefNameError: the name is not valid.
+            RevisionNotFoundError: there is no such commit.
         """
-        return Line(self.writer.on(full_name(name)))
+        if expect == "":
+            return Line(self.writer.on(full_name(name)))
+        tip = None if expect is None else resolve_commit(self.store, name_of(expect, "expect"))
+        return Line(self.writer.on(full_name(name), tip))
 
     @property
     def branches(self) -> Branches:

@@ -13,7 +13,7 @@ import os
 from trace_store import errors, secrets
 from trace_store.disk.files import Disk, read_file
 from trace_store.disk.layout import DIRECTORY_NAME
-from trace_store.objects.content import ObjectCollector, bytes_of, text_of
+from trace_store.objects.content import ObjectCollector, RawContent, bytes_of, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -340,13 +340,14 @@ class Guard:
 class _GuardedCollector(ObjectCollector):
     """Collects objects whose content was checked."""
 
-    __slots__ = ("_guard", "_number", "found")
+    __slots__ = ("_guard", "_number", "found", "unchanged")
 
     def __init__(self, guard: Guard) -> None:
         super().__init__()
         self._guard = guard
         self._number = 0
         self.found: list[SecretFinding] = []
+        self.unchanged: list[SecretFinding] = []
 
     def put(self, content: bytes) -> ObjectId:
         self._number += 1
@@ -378,7 +379,13 @@ class _GuardedCollector(ObjectCollector):
 
     @property
     def secrets(self) -> Mapping[str, int]:
-        return counts(self.found) if self.found else {}
+        found = self.found + self.unchanged
+        return counts(found) if found else {}
+
+    @property
+    def unchanged_secrets(self) -> Mapping[str, int]:
+        kept = self._guard.mode != secrets.REDACT
+        return counts(self.unchanged + (self.found if kept else []))
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -390,6 +397,9 @@ class _GuardedCollector(ObjectCollector):
 
     def _redact(self, data: bytes, where: str, hits: object = None) -> bytes:
         kept, found = self._guard.screened(data, where, hits=hits)
+        if isinstance(data, RawContent):
+            self.unchanged += found
+            return data
         self.found += found
         return kept
 

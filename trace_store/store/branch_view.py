@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.base.oid import ObjectId
-from trace_store.contracts.ref_names import branch_ref
+from trace_store.contracts import ANY, Transaction
+from trace_store.contracts.ref_names import line_ref
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.reflog import ReflogEntry
@@ -16,18 +17,31 @@ from trace_store.store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_store.store.transactions import Make
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    from trace_store.contracts import AnyValue
+    from trace_store.contracts.protocols import RefReader
+    from trace_store.store.transactions import Build, Make
+
+    Expected: TypeAlias = ObjectId | AnyValue | None
 
 
 class BranchView(Store):
-    """A store whose HEAD is one branch. The branch may be unborn."""
+    """A store whose HEAD is one branch. The branch may be unborn.
+
+    With an expected tip it writes only while the branch is there: a change of the branch by anybody else makes every
+    later write through the view fail. Its own writes move the expected tip along.
+    """
 
     # The view shares the store's `__dict__`; only the slots are its own.
-    __slots__ = ("_branch_refs",)
+    __slots__ = ("_branch", "_branch_refs", "_expected")
 
-    def __init__(self, store: Store, ref: str) -> None:
+    def __init__(self, store: Store, ref: str, expected: Expected = ANY) -> None:
         self.__dict__ = store.__dict__
-        self._branch_refs = _BranchRefs(Store.refs.__get__(store), branch_ref(ref))
+        self._branch = line_ref(ref)
+        self._branch_refs = _BranchRefs(Store.refs.__get__(store), self._branch)
+        self._expected = expected
 
     @property
     def refs(self) -> RefDatabase:
@@ -47,7 +61,48 @@ class BranchView(Store):
 
         Callers pass the view's HEAD, but the reflog needs the real one.
         """
-        super().advance(ref, make, author, message, None, durability)
+        if self._expected is ANY or ref != self._branch:
+            super().advance(ref, make, author, message, None, durability)
+            return
+        made: list[ObjectId] = []
+
+        def checked(tip: ObjectId | None) -> tuple[ObjectId, Sequence[tuple[ObjectId, bytes]]]:
+            self._check(tip)
+            oid, objects = make(tip)
+            made[:] = [oid]
+            return oid, objects
+
+        super().advance(ref, checked, author, message, None, durability)
+        self._expected = made[-1]
+
+    def transact(
+        self, build: Build, *, author: str = "", durability: str | None = None
+    ) -> Transaction | None:
+        """Like `Store.transact`, but raise RefChangedError if the branch is not at the expected tip."""
+        if self._expected is ANY:
+            return super().transact(build, author=author, durability=durability)
+
+        def checked(refs: RefReader) -> Transaction | None:
+            self._check(refs.read(self._branch))
+            return build(refs)
+
+        done = super().transact(checked, author=author, durability=durability)
+        for edit in () if done is None else done.edits:
+            if edit.name == self._branch:
+                self._expected = edit.new
+        return done
+
+    def _check(self, tip: ObjectId | None) -> None:
+        expected = self._expected
+        if tip != expected:
+            at = "gone" if tip is None else f"at {tip.short()}"
+            wanted = "new" if not isinstance(expected, ObjectId) else f"at {expected.short()}"
+            raise errors.RefChangedError(
+                f"{self._branch} is {at}, and was expected to be {wanted}",
+                ref=self._branch,
+                expected=expected,
+                actual=tip,
+            )
 
 
 class _BranchRefs(RefDatabase):

@@ -11,7 +11,7 @@ from _thread import RLock
 
 from trace_store import errors, journal, odb, refs, store
 from trace_store.base.ident import Randomness, SystemClock
-from trace_store.contracts import DURABILITIES, DURABLE, FAST
+from trace_store.contracts import ANY, DURABILITIES, DURABLE, FAST
 from trace_store.contracts.ref_names import BRANCHES, is_ref_name
 from trace_store.disk.files import Disk
 from trace_store.disk.layout import DIRECTORIES, DIRECTORY_NAME, Layout
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trace_store.base.environment import Environment
     from trace_store.base.ident import Clock
     from trace_store.base.oid import ObjectId
-    from trace_store.contracts import Transaction
+    from trace_store.contracts import AnyValue, Transaction
     from trace_store.objects.address import Address
     from trace_store.refs.database import RefDatabase
     from trace_store.store.transactions import Build, Make
@@ -173,19 +173,21 @@ class Store:
         found = self._refs
         return self._make_refs() if found is None else found
 
-    def on(self, ref: str) -> Store:
+    def on(self, ref: str, expected: ObjectId | AnyValue | None = ANY) -> Store:
         """Return a view of this store whose HEAD is a branch, which may be unborn.
 
         It shares everything with this one, and is closed with it. Its `set_head` raises StateError.
 
         Args:
-            ref: the full name of the branch, or its short name.
+            ref: the full name of the branch or of a record, or the short name of a branch.
+            expected: the tip that the branch must have, None if it must not exist: otherwise every write through the
+                view raises RefChangedError. Writes through the view move it along.
 
         Raises:
             InvalidRefNameError: it is not a valid name.
             RefNotFoundError: it is the full name of another kind of ref.
         """
-        return store.branch_view.BranchView(self, ref)
+        return store.branch_view.BranchView(self, ref, expected)
 
     @property
     def local(self) -> bool:
@@ -376,9 +378,8 @@ class Store:
     def _writing(self) -> store.transactions.Transactions:
         """Return the transaction writer, created on first use; many processes need none."""
         if self._transactions is None:
-            self._transactions = store.transactions.Transactions(
-                self.journal, self.refs, self.objects
-            )
+            refs = self._refs or self._make_refs()  # never those of a view, whose HEAD is a branch
+            self._transactions = store.transactions.Transactions(self.journal, refs, self.objects)
         return self._transactions
 
     def check_open(self) -> None:

@@ -1,0 +1,180 @@
+"""An index of facts: the commits that record `name=value` as metadata or as a setting.
+
+    meta     the version and the repository
+    commits  the indexed commits; a child has a higher number than its parents
+    facts    `name=value`, and the numbers of the commits that record it
+    tips     the tips of each ref when it was indexed
+
+The index is a derived SQLite file under `cache/`. A look-up first indexes what is new on the refs that it is asked
+about. A damaged index is rebuilt; on a read-only file system it is kept in memory. It may name commits that no ref
+reaches any more, so callers check what they find.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from trace_store import errors
+from trace_store.base.oid import OID_BYTES, ObjectId
+from trace_store.objects import operations as ops
+from trace_store.objects.codec import COMMIT, kind_of
+from trace_store.objects.commit import Commit
+from trace_store.store.store import Store
+
+VERSION = 1
+_NAME = "facts"
+_WAIT_SECONDS = 30
+_SCHEMA = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
+    "CREATE TABLE commits (id INTEGER PRIMARY KEY, oid BLOB UNIQUE)",
+    "CREATE TABLE facts (fact TEXT, id INTEGER, PRIMARY KEY (fact, id)) WITHOUT ROWID",
+    "CREATE TABLE tips (ref TEXT PRIMARY KEY, tips BLOB) WITHOUT ROWID",
+)
+_LAST = "\U0010ffff"
+
+
+class FactIndex:
+    """The open index of one repository. Threads may share it if one at a time uses it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._base = self._open()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._base.close()
+
+    def catch_up(self, prefix: str = "refs/") -> None:
+        """Index the new commits of all refs under a prefix.
+
+        Raises:
+            ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
+        """
+        tips = {ref: b"".join(found) for ref, found in self._store.refs.iterate_tips(prefix)}
+        query = "SELECT ref, tips FROM tips WHERE ref >= ? AND ref < ?"
+        known = dict(self._base.execute(query, (prefix, prefix + _LAST)))
+        moved = [ref for ref in tips if known.get(ref) != tips[ref]]
+        gone = [(ref,) for ref in known if ref not in tips]
+        if not (moved or gone):
+            return
+        with self._base:
+            self._base.execute("BEGIN IMMEDIATE")
+            for ref in moved:
+                ids = tips[ref]
+                starts = [
+                    ObjectId(ids[at : at + OID_BYTES]) for at in range(0, len(ids), OID_BYTES)
+                ]
+                for oid, commit in self._new(starts):
+                    kinds = (ops.META, ops.SETTINGS)
+                    self._add(oid, [f for kind in kinds for f in ops.facts_of(commit, kind).items()])
+                self._base.execute("INSERT OR REPLACE INTO tips VALUES (?, ?)", (ref, tips[ref]))
+            self._base.executemany("DELETE FROM tips WHERE ref = ?", gone)
+
+    def note(
+        self, ref: str, before: ObjectId | None, oid: ObjectId, facts: Mapping[str, str]
+    ) -> None:
+        """Index a commit that has just been written on top of a ref, if all before it is indexed."""
+        with self._base:
+            self._base.execute("BEGIN IMMEDIATE")
+            found = self._base.execute("SELECT tips FROM tips WHERE ref = ?", (ref,)).fetchone()
+            if (found and found[0]) == before:
+                self._add(oid, facts.items())
+                self._base.execute("INSERT OR REPLACE INTO tips VALUES (?, ?)", (ref, bytes(oid)))
+
+    def commits(self, name: str, value: str) -> list[ObjectId]:
+        """Return the commits that record a fact, newest first."""
+        query = "SELECT oid FROM facts JOIN commits USING (id) WHERE fact = ? ORDER BY id DESC"
+        return [ObjectId(oid) for (oid,) in self._base.execute(query, (f"{name}={value}",))]
+
+    def newest(self, name: str, prefix: str) -> Iterator[tuple[str, ObjectId]]:
+        """Yield each value of a fact that starts with a prefix, with the newest commit that records it, by value."""
+        start = f"{name}={prefix}"
+        query = "SELECT fact, max(id) AS id FROM facts WHERE fact >= ? AND fact < ? GROUP BY fact"
+        query = f"SELECT fact, oid FROM ({query}) JOIN commits USING (id) ORDER BY fact"
+        for fact, oid in self._base.execute(query, (start, start + _LAST)).fetchall():
+            yield fact[len(name) + 1 :], ObjectId(oid)
+
+    def forget(self, oids: Iterable[ObjectId]) -> None:
+        """Remove commits that are erased, with their facts."""
+        with self._base:
+            self._base.execute("BEGIN IMMEDIATE")
+            for oid in oids:
+                row = self._base.execute("SELECT id FROM commits WHERE oid = ?", (bytes(oid),))
+                for number in row.fetchall():
+                    self._base.execute("DELETE FROM facts WHERE id = ?", number)
+                    self._base.execute("DELETE FROM commits WHERE id = ?", number)
+
+    def _new(self, tips: Sequence[ObjectId]) -> Iterator[tuple[ObjectId, Commit]]:
+        """Yield commits that are not indexed, parents before their children."""
+        read, seen = self._store.objects.read, dict[ObjectId, Commit | None]()
+        waiting = [*tips]
+        while waiting:
+            oid = waiting[-1]
+            if oid in seen:
+                waiting.pop()
+                commit = seen[oid]
+                if commit is not None:  # its parents have been yielded
+                    seen[oid] = None
+                    yield oid, commit
+            elif self._is_known(oid) or kind_of(data := read(oid)) != COMMIT:
+                seen[oid] = None
+            else:
+                seen[oid] = commit = Commit.decode(data)
+                waiting += [parent for parent in commit.parents if parent not in seen]
+
+    def _is_known(self, oid: ObjectId) -> bool:
+        found = self._base.execute("SELECT 1 FROM commits WHERE oid = ?", (bytes(oid),))
+        return found.fetchone() is not None
+
+    def _add(self, oid: ObjectId, facts: Iterable[tuple[str, str]]) -> None:
+        add = "INSERT OR IGNORE INTO commits (oid) VALUES (?)"
+        made = self._base.execute(add, (bytes(oid),))
+        if made.rowcount:  # else another process indexed it
+            rows = [(f"{name}={value}", made.lastrowid) for name, value in facts]
+            self._base.executemany("INSERT OR IGNORE INTO facts VALUES (?, ?)", rows)
+
+    def _open(self) -> sqlite3.Connection:
+        store = self._store
+        if not store.local:
+            return self._connect(":memory:")
+        paths = store.layout.search_files(_NAME)
+        try:
+            store.disk.make_directory(store.layout.cache_dir)
+            try:
+                return self._connect(paths[0])
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError:  # damaged, or of another version or repository
+                for path in paths:
+                    store.disk.remove(path)
+                return self._connect(paths[0])
+        except (sqlite3.OperationalError, errors.TraceError):
+            return self._connect(":memory:")
+
+    def _connect(self, path: str) -> sqlite3.Connection:
+        base = sqlite3.connect(
+            path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._prepare(base)
+        except BaseException:
+            base.close()
+            raise
+        return base
+
+    def _prepare(self, base: sqlite3.Connection) -> None:
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("PRAGMA synchronous = OFF")  # it can be rebuilt
+        base.execute("PRAGMA secure_delete = ON")
+        wanted = f"{VERSION} {self._store.config.store_id}"
+        tables = "SELECT count(*) FROM sqlite_master WHERE name = 'meta'"
+        with base:
+            base.execute("BEGIN IMMEDIATE")
+            if not base.execute(tables).fetchone()[0]:
+                for statement in _SCHEMA:
+                    base.execute(statement)
+                base.execute("INSERT INTO meta VALUES ('version', ?)", (wanted,))
+            found = base.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+        if found != (wanted,):
+            raise sqlite3.DatabaseError("of another version or repository")
