@@ -36,7 +36,9 @@ class RefEdit:
 
     __slots__ = ("expected", "name", "new")
 
-    def __init__(self, name: str, new: ObjectId | None, expected: ObjectId | AnyValue | None) -> None:
+    def __init__(
+        self, name: str, new: ObjectId | None, expected: ObjectId | AnyValue | None
+    ) -> None:
         self.name = name
         self.new = new
         self.expected = expected

@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from threading import RLock
 from typing import Any
 
@@ -68,6 +69,19 @@ class RecordValue:
 
     type: str
     content: ObjectId
+
+
+@value
+class LoadedValue:
+    """The content of a value.
+
+    Attributes:
+        pieces: the contents of its sequence; the whole content if it is none.
+        sequence: the sequence, or None.
+    """
+
+    pieces: tuple[bytes, ...]
+    sequence: ContentSequence | None
 
 
 @value
@@ -168,24 +182,24 @@ class Records:
             PurgedError: it was purged.
             ObjectNotFoundError, CorruptObjectError: it is missing or damaged.
         """
-        return self.read_many([value])[0]
+        return b"".join(self.load([value])[0].pieces)
 
-    def read_many(self, values: Sequence[RecordValue]) -> list[bytes]:
-        """Return the contents of values in one pass; errors as in `read`."""
-        return [b"".join(pieces) for pieces in self.pieces_of(values)]
-
-    def pieces_of(self, values: Sequence[RecordValue]) -> list[list[bytes]]:
-        """Return the contents of each value's sequence in one pass; a value that is none has one. Errors as in `read`."""
+    def load(self, values: Sequence[RecordValue]) -> list[LoadedValue]:
+        """Return the contents of values, read in one pass; errors as in `read`."""
         read_data = self._store.objects.read_data
         roots = [*read_data([each.content for each in values])]
-        wanted = [
-            [*self.sequence(each).items] if is_sequence(root) else chunks_of(root)
+        sequences = [
+            self.sequence(each) if is_sequence(root) else None
             for each, root in zip(values, roots, strict=True)
         ]
-        found = read_data([oid for oids in wanted for oid in oids])
+        found = read_data([oid for each in sequences if each is not None for oid in each.items])
         return [
-            [self._content(next(found)) for _ in oids] if kind_of(root) != BLOB else [blob_content(root)]
-            for root, oids in zip(roots, wanted, strict=True)
+            LoadedValue((self._content(root),), None)
+            if sequence is None
+            else LoadedValue(
+                tuple(map(self._content, islice(found, len(sequence.items)))), sequence
+            )
+            for root, sequence in zip(roots, sequences, strict=True)
         ]
 
     def _content(self, data: bytes) -> bytes:
@@ -309,12 +323,16 @@ class Records:
                 self._index.close()
                 self._index = None
 
-    def written(self, name: str, before: ObjectId | None, oid: ObjectId, facts: Mapping[str, str]) -> None:
+    def written(
+        self, name: str, before: ObjectId | None, oid: ObjectId, facts: Mapping[str, str]
+    ) -> None:
         """Index a commit that has just been written; a failure is ignored, since a look-up repeats it."""
         with self._mutex, suppress(errors.TraceError):
             self._open_index().note(name, before, oid, facts)
 
-    def keep_only(self, lines: Mapping[str, ObjectId], kept: Iterable[ObjectId]) -> dict[str, ObjectId | None]:
+    def keep_only(
+        self, lines: Mapping[str, ObjectId], kept: Iterable[ObjectId]
+    ) -> dict[str, ObjectId | None]:
         """Rewrite records so that they consist of the kept commits alone, erase the others, and return the new tips.
 
         A kept commit keeps its author, time, facts and values. It shows the same messages; those that were removed
@@ -447,8 +465,19 @@ class RecordDraft:
         self.values[name] = RecordValue(type, made.oid)
         return made
 
-    def write(self, facts: Mapping[str, Fact] | None = None, message: str = "") -> RecordState:
+    def write(
+        self,
+        facts: Mapping[str, Fact] | None = None,
+        message: str = "",
+        *,
+        meta: Mapping[str, Any] | None = None,
+    ) -> RecordState:
         """Write the commit, and return the state that it makes.
+
+        Args:
+            facts: facts that the commit can be found by.
+            message: the message of the commit.
+            meta: the commit's own metadata, as in `Commit`: what the program reads together with it.
 
         Raises:
             RefChangedError: the record is not at the expected commit; nothing was written.
@@ -466,7 +495,7 @@ class RecordDraft:
             draft.operations.append(ops.config(dict(sorted(named.items())), {}))
         stored = {name: (each.type, each.content) for name, each in sorted(self.values.items())}
         draft.operations.append(ops.records(stored))
-        done = write(draft, message=message, onto=self._start)
+        done = write(draft, message=message, meta=meta, onto=self._start)
         parent = done.parents[0] if done.parents else None
         records.written(self.name, None if self._start else parent, done.oid, named)
         return RecordState(done.oid, parent, dict(self.values), named)

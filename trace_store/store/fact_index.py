@@ -67,7 +67,9 @@ class FactIndex:
                 ]
                 for oid, commit in self._new(starts):
                     kinds = (ops.META, ops.SETTINGS)
-                    self._add(oid, [f for kind in kinds for f in ops.facts_of(commit, kind).items()])
+                    self._add(
+                        oid, [f for kind in kinds for f in ops.facts_of(commit, kind).items()]
+                    )
                 self._base.execute("INSERT OR REPLACE INTO tips VALUES (?, ?)", (ref, tips[ref]))
             self._base.executemany("DELETE FROM tips WHERE ref = ?", gone)
 
