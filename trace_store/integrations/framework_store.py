@@ -169,7 +169,8 @@ class FrameworkStore:
         Args:
             draft: of the new commit.
             tip: the commit that the draft follows.
-            old, new: the pieces of the messages that the context shows, and of those that it is to show.
+            old: the pieces of the messages that the context shows at its end.
+            new: the pieces of those that it is to show there.
             convert: returns the message of a piece, or None if it has none.
         """
         if not old:
@@ -194,7 +195,7 @@ class _Alignment:
         self._shown: list[tuple[Address, Message]] = []
         if tip is not None:
             context = repo.compile(tip)
-            self._shown = [(each.address, each.message) for each in context.messages]
+            self._shown = [(each.address, each.message()) for each in context.messages]
 
     def apply(self, old: Sequence[bytes], new: Sequence[bytes]) -> None:
         places = self._addresses(old)
@@ -206,18 +207,18 @@ class _Alignment:
         kept: set[int] = set()
         for piece in new:
             message = self._convert(piece)
-            same = next((at for at in positions.get(piece, ()) if at >= next_old), None)
-            edited = None
-            if same is None and message is not None and message.id in by_id:
-                edited = by_id[message.id] if by_id[message.id] >= next_old else None
-            at = same if same is not None else edited
-            address = None if at is None else places[at]
-            if at is not None and address is not None and message is not None:
-                kept.add(at)
-                last, next_old = address, at + 1
+            if message is None:
+                continue
+            same = next((each for each in positions.get(piece, ()) if each >= next_old), None)
+            edited = by_id.get(message.id) if same is None else None
+            place = same if same is not None else edited
+            address = None if place is None or place < next_old else places[place]
+            if place is not None and address is not None:
+                kept.add(place)
+                last, next_old = address, place + 1
                 if edited is not None:
                     draft.edit(address, message.parts, force=True)
-            elif message is not None:
+            else:
                 is_end = next_old >= len(old)
                 if last is None and not is_end:
                     (last,) = draft.extend([message])
@@ -310,7 +311,7 @@ def split_elements(data: bytes, count: int) -> list[bytes] | None:
 
 def array_head(count: int) -> bytes:
     """Return the bytes that begin a msgpack array."""
-    return msgpack.Packer().pack_array_header(count)
+    return bytes(msgpack.Packer().pack_array_header(count))
 
 
 def join_array(pieces: Sequence[bytes]) -> bytes:

@@ -13,6 +13,7 @@ import asyncio
 import heapq
 import random
 import threading
+from builtins import list as List  # the method `list` hides it  # noqa: N812
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
@@ -135,7 +136,7 @@ class _Head:
         self.versions = versions
 
 
-class TraceSaver(BaseCheckpointSaver[Any]):
+class TraceSaver(BaseCheckpointSaver[Any]):  # type: ignore[misc]
     """Keeps the checkpoints of LangGraph in a repository.
 
     Threads and processes may write at the same time. A checkpoint whose parent has a successor already begins a fork, a
@@ -215,7 +216,7 @@ class TraceSaver(BaseCheckpointSaver[Any]):
 
         Of each ancestor only these are read.
         """
-        found: dict[str, list[PendingWrite]] = {name: [] for name in channels}
+        found: dict[str, List[PendingWrite]] = {name: [] for name in channels}
         seeds: dict[str, Any] = {}
         prefix, wanted = self._folder(config), get_checkpoint_id(config)
         with self._mutex:
@@ -258,7 +259,7 @@ class TraceSaver(BaseCheckpointSaver[Any]):
             self._pending(prefix, ids["id"]),
         )
 
-    def _pending(self, prefix: str, id: str) -> list[PendingWrite]:
+    def _pending(self, prefix: str, id: str) -> List[PendingWrite]:
         """Return what tasks wrote for a checkpoint, in the order in which a graph applies it."""
         if self._records.tip(prefix + _WRITES) is None:
             return []
@@ -282,10 +283,10 @@ class TraceSaver(BaseCheckpointSaver[Any]):
             (key[1], channel, value) for (key, channel, _), value in zip(rows, values, strict=True)
         ]
 
-    def _load(self, values: Sequence[RecordValue]) -> list[Any]:
+    def _load(self, values: Sequence[RecordValue]) -> List[Any]:
         """Return decoded values; what is not in memory is read in one pass."""
         found: dict[ObjectId, bytes] = {}
-        missing: list[RecordValue] = []
+        missing: List[RecordValue] = []
         for each in values:
             array = self._array(each) if each.type.startswith(ARRAY) else None
             if array is None:
@@ -437,23 +438,22 @@ class TraceSaver(BaseCheckpointSaver[Any]):
         id, run = checkpoint["id"], str(said.get("run_id") or "")
         ids = {"id": id, "parent": parent, "thread": thread, "ns": namespace, "run": run}
         facts = {THREAD: thread, NAMESPACE: namespace, CHECKPOINT: id, RUN: run}
+        facts = {name: value for name, value in facts.items() if value}
         with self._mutex:
             for attempt in range(MAXIMUM_ATTEMPTS):
                 name, tip, start, before = self._place(prefix, parent, id)
                 draft = self._records.draft(name, start=start, expect=tip)
                 self._fill(draft, tip or start, before, checkpoint, new_versions)
                 self._set(draft, _METADATA, said)
+                subject = "" if draft.messages.operations else _subject(said)
                 try:
-                    state = draft.write(
-                        {name: value for name, value in facts.items() if value},
-                        _subject(said),
-                        meta={META: ids},
-                    )
-                    break
+                    state = draft.write(facts, subject, meta={META: ids})
                 except errors.RefChangedError:
                     if attempt == MAXIMUM_ATTEMPTS - 1:
                         raise
-            self._keep(_Head(state, ids, checkpoint["channel_versions"]))
+                    continue
+                self._keep(_Head(state, ids, checkpoint["channel_versions"]))
+                break
         own = {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": id}
         return {"configurable": own}
 
@@ -536,9 +536,9 @@ class TraceSaver(BaseCheckpointSaver[Any]):
             self._load([old])
             known = self._array(old)
         body = data[len(array_head(len(value))) :]
-        pieces: list[bytes] | None
+        pieces: List[bytes] | None
         if known is not None and len(value) >= known.count and body.startswith(known.body):
-            keep, gone = known.count, list[bytes]()
+            keep, gone = known.count, List[bytes]()
             pieces = split_elements(body[len(known.body) :], len(value) - keep)
         else:
             pieces, gone = split_array(data), [] if known is None else known.pieces
@@ -621,7 +621,7 @@ class TraceSaver(BaseCheckpointSaver[Any]):
                 meta = {META: {"thread": target}}
                 draft.write({THREAD: target, COPY: source}, f"copied from {source[:80]}", meta=meta)
 
-    def _copies(self, thread: str) -> list[str]:
+    def _copies(self, thread: str) -> List[str]:
         """Return a thread and all its copies."""
         found = [thread]
         for each in found:
@@ -653,7 +653,7 @@ class TraceSaver(BaseCheckpointSaver[Any]):
             stays: by prefix, a function that returns whether the checkpoint with an id stays.
         """
         lines: dict[str, ObjectId] = {}
-        kept: list[ObjectId] = []
+        kept: List[ObjectId] = []
         for prefix, is_kept in stays.items():
             for name, tips in self._records.tips(prefix).items():
                 lines[name] = tips[0]
@@ -766,5 +766,5 @@ def _size_of(body: bytes, count: int) -> int:
 
 
 def _subject(metadata: Mapping[str, Any]) -> str:
-    """Return the message of a checkpoint's commit, such as "loop 3"."""
+    """Return the message of a checkpoint that adds no message, such as "loop 3"."""
     return f"{metadata.get('source', 'checkpoint')} {metadata.get('step', '')}".strip()
