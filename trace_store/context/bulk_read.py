@@ -28,10 +28,10 @@ from trace_store.context.compile_index import (
     unpack_homes,
 )
 from trace_store.context.content import version_at
-from trace_store.objects.address import resolve_calls
+from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.codec import links
 from trace_store.objects.commit import Commit
-from trace_store.objects.message import load_parts, part_blobs
+from trace_store.objects.message import load_message, load_parts, part_blobs
 from trace_store.objects.operations import stored_messages
 
 TYPE_CHECKING = False
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from trace_store.objects.message import Message
     from trace_store.objects.parts import Part
 
     Stored = Mapping[str, Any]
@@ -158,6 +159,41 @@ class Loader:
 def _content_of(stored: Stored, objects: Mapping[bytes, bytes]) -> Said:
     parts = load_parts(stored["parts"], objects.__getitem__)
     return stored.get("name", ""), stored.get("model", ""), stored.get("id", ""), parts
+
+
+def messages_at(
+    addresses: Sequence[Address],
+    find: Callable[[str], Sequence[ObjectId]],
+    read_data: ReadData,
+) -> list[Message]:
+    """Return messages as they were born: each commit and each content is read once, without a fold.
+
+    Args:
+        addresses: their addresses.
+        find: returns the ids of objects that begin with some hex digits.
+        read_data: returns objects in the order asked for.
+
+    Raises:
+        MessageNotFoundError: a commit of birth is missing, or adds no such message.
+        ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
+    """
+    births = {each.birth: find(each.birth.hex()) for each in addresses}
+    oids = [oid for found in births.values() for oid in found]
+    added: dict[Address, Stored] = {}
+    for oid, data in zip(oids, read_data(oids), strict=True):
+        for number, stored in enumerate(stored_messages(Commit.decode(data))):
+            parts = resolve_calls(stored["parts"], oid)
+            added[Address.of(oid, number)] = {**stored, "parts": parts}
+    missing = next((each for each in addresses if each not in added), None)
+    if missing is not None:
+        raise errors.MessageNotFoundError(f"no commit adds the message {missing}", address=missing)
+    blobs = dict.fromkeys(oid for each in addresses for oid in part_blobs(added[each]["parts"]))
+    contents = dict(zip(blobs, read_data(blobs), strict=True))
+
+    def read(oid: bytes) -> bytes:
+        return contents[oid] if oid in contents else next(read_data([oid]))
+
+    return [load_message(added[each], read) for each in addresses]
 
 
 def object_stream(

@@ -200,6 +200,17 @@ class ContextCompiler:
                 del self._commits[next(iter(self._commits))]
         return commit
 
+    def messages(self, addresses: Iterable[Address]) -> list[Message]:
+        """Return messages as they were born, read in one pass: no context is needed, whatever became of them later.
+
+        Raises:
+            MessageNotFoundError: there is no such message, or its commit of birth is gone.
+            ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
+        """
+        objects = self.store.objects
+        found = list(addresses)
+        return context.bulk_read.messages_at(found, objects.resolve_prefix, objects.read_data)
+
     def weigh_added(self, commit: Commit | bytes) -> int:
         """Return the tokens of the messages that a commit adds, in the repository's encoding."""
         if isinstance(commit, bytes):

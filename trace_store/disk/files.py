@@ -58,6 +58,8 @@ class Disk:
 
     has_paths = True
     """Whether other programs can use its paths."""
+    can_write = True
+    """Whether it accepts changes."""
 
     def open(self, path: str, mode: str = READ) -> int | None:
         """Open a regular file and return its descriptor.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import islice, repeat
 
 from trace_store import commit_table, context, errors, history, objects, secrets
+from trace_store import store as stores
 from trace_store.base.oid import ObjectId
 from trace_store.commit_table.commits import TABLE_THRESHOLD
 from trace_store.commit_table.table import (
@@ -512,6 +513,8 @@ def query(
         in_lines=in_lines,
         weigh=lambda commit: writer.contexts.weigh_added(commit),
     )
+    if "=" in (wanted["meta"] or "") and not first_parent and store.local:
+        found = _recorded(writer, starts, wanted["meta"], found, is_told=unmatched is not None)
     if walked is not None:
         found = _noted(found, walked)
     if is_filtered and starts:
@@ -526,6 +529,37 @@ def _starts(store: Store, names: list[str], *, everything: bool, trash: bool) ->
         return [*given, *revisions.all_commits(store, () if trash else (TRASH,))]
     is_named = any(not name.startswith("^") for name in names)
     return [*names] if is_named else [*names, "HEAD"]
+
+
+def _recorded(
+    writer: Writer, starts: Starts, fact: str, entries: Iterator[LogEntry], *, is_told: bool
+) -> Iterator[LogEntry]:
+    """Yield the commits that record a fact, found by the index of facts; all entries if it cannot answer.
+
+    With `is_told` it is also asked which values there are, so all are returned if none has the fact.
+    """
+    store = writer.store
+    read, weigh = store.objects.read, writer.contexts.weigh_added
+    index = stores.fact_index.FactIndex(store)
+    try:
+        index.catch_up()
+        included, hidden = revisions.reach_of_several(store, starts)
+        if all(map(index.knows, included)):
+            commits = commits_of(store)
+            found = [
+                oid
+                for oid in index.commits(*fact.split("=", 1))
+                if store.objects.contains(oid)
+                and any(commits.is_ancestor(oid, each) for each in included)
+                and not any(commits.is_ancestor(oid, each) for each in hidden)
+            ]
+            if found or not is_told:
+                entries = (entry_of(store, oid, read_commit(oid, read), weigh) for oid in found)
+    except (errors.NotFoundError, errors.FormatError):
+        pass  # the history is incomplete: the walk says where
+    finally:
+        index.close()
+    yield from entries
 
 
 def _noted(entries: Iterable[LogEntry], walked: Callable[[LogEntry], object]) -> Iterator[LogEntry]:

@@ -144,7 +144,7 @@ def open_incomplete(path: str) -> tuple[Store, list[Gap]]:
     Raises:
         As `Store.open`.
     """
-    store = Store.open(path, disk=ReadOnlyDisk())
+    store = Store.open(path, disk=ReadOnlyDisk("nothing is written while objects are missing"))
     seen, now = set[ObjectId](), store.clock.now()
     gaps = [
         gap for name, tips in store.refs.iterate_tips() for gap in _gaps(store, name, tips, seen)

@@ -44,16 +44,18 @@ Given = Message | Mapping[str, Any] | Dumped
 """A message in any form: Trace's, or a provider's message, item, or whole response."""
 
 
-def parse_messages(text: str) -> list[Message]:
-    """Return the messages in a text, at least one.
+def parse_messages(given: str | Iterable[Given]) -> list[Message]:
+    """Return the messages in a text, at least one, or in values: dictionaries and objects of providers.
 
     Raises:
         UnreadableInputError: it is not JSON or JSONL, or empty; `.line` and `.column` count from one.
         InvalidMessageError: a message has an unknown form or role.
         InvalidInputError: lossless JSON is damaged; `.where` names the place.
     """
+    if not isinstance(given, str):
+        return read_messages(given)
     reader = _Reader()
-    for value in _values(text.removeprefix("\ufeff")):
+    for value in _values(given.removeprefix("\ufeff")):
         reader.document(value)
     messages = reader.finish()
     if not messages:

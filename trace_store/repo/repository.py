@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     Path: TypeAlias = str | os.PathLike[str]
 
 
+_READ_ONLY = "the repository is open for reading only"
+
+
 class Repo(Line):
     """An open repository.
 
@@ -119,6 +122,7 @@ class Repo(Line):
         tokenizer: Tokenizer | Callable[[str], int] | None = None,
         secrets: str = "",
         damaged: bool = False,
+        read_only: bool = False,
     ) -> Repo:
         """Open the repository in a folder or the nearest folder above it.
 
@@ -138,6 +142,7 @@ class Repo(Line):
             secrets: how to handle secrets in stored content: "redact", "block", "warn" or "off"; "" is the user's
                 setting, or "redact".
             damaged: open it even if its configuration is corrupt or missing, for `repo.maintenance.repair`.
+            read_only: write no file, not even a cache; what would write raises StorageError.
 
         Raises:
             RepositoryNotFoundError: none is found and `create` is False, or the named directory is not a repository.
@@ -145,10 +150,15 @@ class Repo(Line):
             NotFoundError: there is no such folder.
             FormatError: its configuration is corrupt or missing, and `damaged` is False.
             UnsupportedFormatError: a newer version wrote it.
+            InvalidInputError: `read_only` is given with `create` or `damaged`.
         """
         check.path(path=path, directory="" if directory is None else directory)
         check.text(author=author, durability=durability, secrets=secrets)
-        check.flag(create=create, damaged=damaged)
+        check.flag(create=create, damaged=damaged, read_only=read_only)
+        if read_only and (create or damaged):
+            raise errors.InvalidInputError(
+                "read_only: nothing can be created or repaired", argument="read_only"
+            )
         environment = Environment.read() if environment is None else environment
         check.instance(Environment, environment=environment)
         named = None if directory is None else os.fspath(directory)
@@ -159,10 +169,15 @@ class Repo(Line):
                 raise
             store = Store.init(os.fspath(path), clock=clock, durability=durability)
         else:
-            opens = trace_store.maintenance.repair_files.open_damaged if damaged else Store.open
-            store = opens(found, durability=durability, clock=clock)
+            opens: Callable[..., Store] = Store.open
+            options: dict[str, Any] = {"durability": durability, "clock": clock}
+            if damaged:
+                opens = trace_store.maintenance.repair_files.open_damaged
+            elif read_only:
+                options["disk"] = trace_store.disk.read_only.ReadOnlyDisk(_READ_ONLY)
+            store = opens(found, **options)
             store.folder = os.path.abspath(path)
-            if store.lacks_files():
+            if not read_only and store.lacks_files():
                 trace_store.maintenance.second_copies.restore_missing(store)
         return cls._opened(store, environment, author, tokenizer, secrets)
 
@@ -227,7 +242,7 @@ class Repo(Line):
             return
         self._closed = True
         try:
-            if self.store.local:
+            if self.store.local and self.store.disk.can_write:
                 trace_store.maintenance.seal.seal_or_sync(self.store)
         finally:
             self.store.close()

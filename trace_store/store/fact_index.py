@@ -97,16 +97,6 @@ class FactIndex:
         for fact, oid in self._base.execute(query, (start, start + _LAST)).fetchall():
             yield fact[len(name) + 1 :], ObjectId(oid)
 
-    def forget(self, oids: Iterable[ObjectId]) -> None:
-        """Remove commits that are erased, with their facts."""
-        with self._base:
-            self._base.execute("BEGIN IMMEDIATE")
-            for oid in oids:
-                row = self._base.execute("SELECT id FROM commits WHERE oid = ?", (bytes(oid),))
-                for number in row.fetchall():
-                    self._base.execute("DELETE FROM facts WHERE id = ?", number)
-                    self._base.execute("DELETE FROM commits WHERE id = ?", number)
-
     def _new(self, tips: Sequence[ObjectId]) -> Iterator[tuple[ObjectId, Commit]]:
         """Yield commits that are not indexed, parents before their children."""
         read, seen = self._store.objects.read, dict[ObjectId, Commit | None]()
@@ -119,13 +109,14 @@ class FactIndex:
                 if commit is not None:  # its parents have been yielded
                     seen[oid] = None
                     yield oid, commit
-            elif self._is_known(oid) or kind_of(data := read(oid)) != COMMIT:
+            elif self.knows(oid) or kind_of(data := read(oid)) != COMMIT:
                 seen[oid] = None
             else:
                 seen[oid] = commit = Commit.decode(data)
                 waiting += [parent for parent in commit.parents if parent not in seen]
 
-    def _is_known(self, oid: ObjectId) -> bool:
+    def knows(self, oid: ObjectId) -> bool:
+        """Return True if a commit is indexed, and so are all before it."""
         found = self._base.execute("SELECT 1 FROM commits WHERE oid = ?", (bytes(oid),))
         return found.fetchone() is not None
 
