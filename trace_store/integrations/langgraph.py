@@ -88,6 +88,9 @@ class _Arrays:
         self._found: OrderedDict[ObjectId, _Array] = OrderedDict()
         self._bytes = 0
 
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
     def get(self, oid: ObjectId) -> _Array | None:
         array = self._found.get(oid)
         if array is not None:
@@ -305,7 +308,9 @@ class TraceSaver(BaseCheckpointSaver[Any]):  # type: ignore[misc]
     def _array(self, value: RecordValue) -> _Array | None:
         """Return an array from memory, or None."""
         array = self._arrays.get(value.content)
-        return array or self._arrays.longer(self._records.sequence(value))
+        if array is None and self._arrays:
+            array = self._arrays.longer(self._records.sequence(value))
+        return array
 
     # Checkpoints and their places
 

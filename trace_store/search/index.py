@@ -1,4 +1,4 @@
-"""Full-text indexes: SQLite files under `cache/` with the words of every message of every branch, and of trajectories.
+"""Full-text indexes: SQLite files under `cache/`, of every message of every branch and record, and of trajectories.
 
     names      branches, roles, kinds and tools, which the other tables refer to by number
     commits    the indexed commits
@@ -23,7 +23,7 @@ from typing import Any
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId, digest
 from trace_store.context.snippet import texts_of
-from trace_store.contracts.ref_names import BRANCHES, TRAJECTORIES, joins_by_time
+from trace_store.contracts.ref_names import BRANCHES, RECORDS, TRAJECTORIES, joins_by_time
 from trace_store.errors import ErrorCode, StateError, TraceError
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
@@ -332,10 +332,11 @@ def indexed_versions(commit: Commit, oid: bytes) -> Iterator[IndexedVersion]:
 
 
 def tips_in(store: Store, namespace: str) -> dict[str, Tips]:
-    """Return the tips of each ref in a namespace; of a branch that has diverged only its own."""
+    """Return the tips of each ref in a namespace, of records with the branches; of one that has diverged only its own."""
     refs = store.refs
+    places = (BRANCHES, RECORDS) if namespace == BRANCHES else (namespace,)
     tips: dict[str, Tips] = {
-        ref: (tip,) for ref, tip in refs.values().items() if ref.startswith(namespace)
+        ref: (tip,) for ref, tip in refs.values().items() if ref.startswith(places)
     }
     if joins_by_time(namespace):
         tips |= {ref: refs.tips(ref) for ref in refs.diverged() if ref in tips}
