@@ -213,7 +213,7 @@ def test_values_come_back_byte_for_byte_with_their_secrets(repo: Repo, caplog: A
     assert len(warnings) == 1
     put(saver, config, "2", 2, more=SECRET)
     assert [each for each in caplog.messages if "secret" in each] == warnings
-    assert SECRET.encode() not in repo.compile(main_of(repo))[0].text.encode()  # redacted in the context
+    assert "redacted" in repo.compile(main_of(repo)).messages[0].text
     assert {each.rule for each in repo.maintenance.scan_secrets().found} == {"password"}
     assert not repo.maintenance.fsck()
 

@@ -42,7 +42,7 @@ from trace_store.objects.codec import BLOB, blob_content, chunks_of, kind_of
 from trace_store.objects.commit import Commit, Operation, read_commit
 from trace_store.objects.content import ObjectCollector, RawContent
 from trace_store.objects.sequences import ContentSequence, is_sequence, read_sequence
-from trace_store.store.fact_index import FactIndex
+from trace_store.store.fact_index import SECRETS_FACT, FactIndex
 from trace_store.writer import Writer
 
 TYPE_CHECKING = False
@@ -112,7 +112,8 @@ def _component(text: str) -> str:
         return text
     slug = "".join(c if c in _PLAIN else "-" for c in text.lower())[:_SLUG_LENGTH].strip("-_")
     hashed = digest(text.encode("utf-8", "surrogatepass")).hex()[:_HASH_DIGITS]
-    return f"{slug or 'x'}.{hashed}"
+    found = f"{slug or 'x'}.{hashed}"
+    return found if is_ref_name(RECORDS + found) else f"x-{found}"  # a device of Windows
 
 
 class Records:
@@ -491,6 +492,8 @@ class RecordDraft:
             for oid, data in self._raw.objects:
                 gathering.add(oid, data)
         named = {name: records.fact(given) for name, given in (facts or {}).items()}
+        if unchanged := sum(gathering.unchanged_secrets.values()):
+            named[SECRETS_FACT] = str(unchanged)
         if named:
             draft.operations.append(ops.config(dict(sorted(named.items())), {}))
         stored = {name: (each.type, each.content) for name, each in sorted(self.values.items())}

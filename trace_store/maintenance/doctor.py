@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from trace_store import errors
 from trace_store.base.environment import Environment
 from trace_store.base.frozen import value
-from trace_store.contracts.ref_names import BRANCHES
+from trace_store.contracts.ref_names import BRANCHES, RECORDS
 from trace_store.disk.file_systems import kind_of
 from trace_store.disk.files import Disk, files_below, read_file
 from trace_store.disk.git import common_dir, find_git, git_dir_of, settings_in_force
 from trace_store.disk.layout import ATTRIBUTES, IGNORED
 from trace_store.maintenance.lost_found import AGE_MILLISECONDS
 from trace_store.objects.commit import read_commit
+from trace_store.store.fact_index import SECRETS_FACT, FactIndex
 from trace_store.store.store import Store
 
 _MAXIMUM_READ_BYTES = 1 << 20
@@ -198,6 +199,7 @@ def diagnose(store: Store, environment: Environment) -> list[Diagnosis]:
         _free_space,
         _leftovers,
         _unlinked,
+        _stored_secrets,
     ):
         try:
             problems += check(store)
@@ -371,6 +373,22 @@ def _unlinked(store: Store) -> Iterator[Diagnosis]:
         )
         advice = "`trace trajectory link COMMIT --trajectory ID` links one; set TRACE_AGENT or TRACE_TRAJECTORY"
         yield Diagnosis("unlinked-commits", commit, detail, advice)
+
+
+def _stored_secrets(store: Store) -> Iterator[Diagnosis]:
+    """Report the records whose values were stored with what looked like a secret, since values are never changed."""
+    if not any(True for _ in store.refs.iterate(RECORDS)):
+        return
+    index = FactIndex(store)
+    try:
+        index.catch_up(RECORDS)
+        found = [oid for _, oid in index.newest(SECRETS_FACT, "") if store.objects.contains(oid)]
+    finally:
+        index.close()
+    if found:
+        detail = "values of records have what looks like secrets; they are stored as they came"
+        advice = "`trace secrets scan` shows where, and `trace purge` removes them"
+        yield Diagnosis("secrets-stored", found[-1].short(), detail, advice)
 
 
 def _versions() -> Iterator[Diagnosis]:

@@ -18,7 +18,7 @@ from trace_store.base.oid import ObjectId
 from trace_store.disk.files import Disk, files_below, read_file
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
-from trace_store.objects.codec import BLOB, COMMIT, blob_content, kind_of, links
+from trace_store.objects.codec import BLOB, COMMIT, LIST, blob_content, kind_of, links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import part_blobs
 from trace_store.odb.reachable import reachable_ids
@@ -97,6 +97,9 @@ class ObjectScan:
     def __init__(self) -> None:
         self._commits: dict[bytes, Commit] = {}
         self._links: dict[bytes, Sequence[ObjectId]] = {}
+        self._above: dict[bytes, list[bytes]] = {}
+        """The lists that name an object."""
+        self._lists: dict[frozenset[bytes], frozenset[bytes]] = {}
         self.unreadable: dict[ObjectId, str] = {}
 
     def objects(
@@ -123,6 +126,9 @@ class ObjectScan:
                 self._commits[oid] = Commit.decode(data)
             if kind != BLOB:
                 self._links[oid] = links(data)
+            if kind == LIST:
+                for named in self._links[oid]:
+                    self._above.setdefault(named, []).append(oid)
         except errors.TraceError as error:
             self.unreadable[oid] = str(error)
             return ""
@@ -133,18 +139,25 @@ class ObjectScan:
         return _messages(holder.commit, self._commits[holder.commit], frozenset((oid,)))
 
     def links_to(self, holder: ContentHolder, oid: bytes) -> bool:
-        """Return True if a holder links to an object, directly or through a chunk list."""
-        named = self._links[holder.commit]
-        return oid in named or any(oid in self._links.get(each, ()) for each in named)
+        """Return True if a holder links to an object, directly or through lists."""
+        lists = self._lists_with(frozenset((oid,)))
+        return not (lists | {oid}).isdisjoint(self._links[holder.commit])
+
+    def _lists_with(self, oids: frozenset[bytes]) -> frozenset[bytes]:
+        """Return the lists that lead to objects: of chunks, of a source file, or the nodes of a sequence."""
+        if oids not in self._lists:
+            found: set[bytes] = set()
+            wanted = set(oids)
+            while wanted:
+                above = {each for oid in wanted for each in self._above.get(oid, ())} - found
+                found |= above
+                wanted = above
+            self._lists[oids] = frozenset(found)
+        return self._lists[oids]
 
     def holders(self, store: Store, oids: frozenset[bytes]) -> Holders:
         """Return the holders of objects; call after `objects` has been consumed."""
-        lists = {
-            oid
-            for oid, named in self._links.items()
-            if oid not in self._commits and not oids.isdisjoint(named)
-        }
-        wanted = oids | lists  # chunked content and source files are linked through lists
+        wanted = oids | self._lists_with(oids)
         holding = {
             oid: commit
             for oid, commit in self._commits.items()

@@ -23,6 +23,8 @@ from trace_store.objects.commit import Commit
 from trace_store.store.store import Store
 
 VERSION = 1
+SECRETS_FACT = "trace.secrets"
+"""A fact of commits whose values were stored with what looked like secrets: how many."""
 _NAME = "facts"
 _WAIT_SECONDS = 30
 _SCHEMA = (
