@@ -155,6 +155,17 @@ def model_server(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def langgraph(session: nox.Session) -> None:
+    """LangGraph's own tests of graphs over Trace's checkpoint saver, from its source distribution; half an hour."""
+    session.install("-e", ".[langgraph]", "langgraph==1.2.24")
+    session.install("langgraph-checkpoint-sqlite", "langgraph-checkpoint-postgres", "redis")
+    session.install("psycopg[binary,pool]", "pycryptodome", "httpx")
+    session.install("pytest<9", "pytest-mock", "pytest-xdist", "syrupy")
+    arguments = ["--", *session.posargs] if session.posargs else []
+    session.run("python", "-m", "tools.langgraph_tests", session.create_tmp(), *arguments)
+
+
+@nox.session(python="3.11")
 def attacks(session: nox.Session) -> None:
     """Everything that a stranger's repository was made to try, and a table of it."""
     install(session)

@@ -85,7 +85,11 @@ def main_of(repo: Repo) -> str:
 def stored_bytes(repo: Repo, text: bytes) -> list[str]:
     """Return the files that hold a text, as it is or in an object."""
     repo.seal()
-    found = [oid for oid, data in repo.store.objects.read_many(repo.store.objects.iterate()) if text in data]
+    found = [
+        oid
+        for oid, data in repo.store.objects.read_many(repo.store.objects.iterate())
+        if text in data
+    ]
     root = Path(repo.store.layout.root)
     files = [path.name for path in root.rglob("*") if path.is_file() and text in path.read_bytes()]
     return [*map(str, found), *files]
@@ -154,7 +158,9 @@ def test_a_fork_and_an_interrupt_go_on_in_a_new_process(tmp_path: Path) -> None:
         lines = {name.rpartition("/")[2].partition("-")[0] for name in names(repo)}
         assert lines == {"main", "fork", "writes"}
         assert [m.text for m in repo.compile(main_of(repo))] == [m.content for m in resumed]
-        history = [s.config["configurable"]["checkpoint_id"] for s in graph.get_state_history(THREAD)]
+        history = [
+            s.config["configurable"]["checkpoint_id"] for s in graph.get_state_history(THREAD)
+        ]
         assert history == sorted(set(history), reverse=True)
         assert len(history) > len(states)
 
@@ -296,7 +302,9 @@ def test_a_pruned_thread_frees_what_only_old_checkpoints_had(repo: Repo) -> None
     messages: list[Any] = []
     for number in range(5):
         messages = [*messages[-1:], HumanMessage(f"message {number}", id=str(number))]
-        config = put(saver, config, f"{number}", number + 1, messages=messages, plan=f"plan {number}")
+        config = put(
+            saver, config, f"{number}", number + 1, messages=messages, plan=f"plan {number}"
+        )
     saver.prune(["Ä/t 1"])
     found = saver.get_tuple(THREAD)
     assert found is not None

@@ -52,6 +52,7 @@ NAVIGATION: dict[str, list[str]] = {
         "sessions",
         "agents",
         "runs",
+        "frameworks",
         "howto/agent",
         "python",
         "howto/follow",

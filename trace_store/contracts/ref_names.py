@@ -91,7 +91,7 @@ NAMESPACES = (
     Namespace(CHECKPOINTS, CHOOSE, "checkpoint", "checkpoints", named_by_users=True),
     Namespace(TRAJECTORIES, BY_TIME, "trajectory", "trajectories"),
     Namespace(RUNS, BY_TIME, "run", "runs"),
-    Namespace(RECORDS, CHOOSE, "record", "records"),
+    Namespace(RECORDS, CHOOSE, "record", ""),
     Namespace(TRASH, CHOOSE, "", "trash"),
     Namespace(FILES, CHOOSE, "", "transcripts"),
     Namespace(TITLES, CHOOSE, "", "sessions"),

@@ -16,6 +16,7 @@ from trace_store.contracts import RefEdit
 from trace_store.contracts.ref_names import (
     BRANCHES,
     FORKS,
+    RECORDS,
     TRASH,
     branch_ref,
     check_text,
@@ -213,14 +214,17 @@ class Branches:
     def facts(self, name: str = "") -> dict[str, str]:
         """Return the newest value of each fact that commits of a branch recorded as `meta`; "" is HEAD's.
 
-        The cost does not depend on the length of the branch, except the first time.
+        A record, given by its full name, has facts, too. The cost does not depend on the length of the branch, except
+        the first time.
 
         Raises:
             RefNotFoundError: there is no such branch.
         """
         check.text(name=name)
-        writer = self._writer.on(find_branch(self._writer.store, name)) if name else self._writer
-        return history.facts.branch_facts(writer)
+        if not name:
+            return history.facts.branch_facts(self._writer)
+        ref = name if name.startswith(RECORDS) else find_branch(self._store, name)
+        return history.facts.branch_facts(self._writer.on(ref))
 
     def containing(self, what: Revision) -> List[str]:
         """Return the full names of the refs whose history contains a commit, sorted.

@@ -137,7 +137,9 @@ class TraceStore(BaseStore):  # type: ignore[misc]
         try:
             data = json.dumps(item, ensure_ascii=False, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
-            raise errors.InvalidInputError(f"an item must be JSON: {error}", argument="value") from error
+            raise errors.InvalidInputError(
+                f"an item must be JSON: {error}", argument="value"
+            ) from error
         draft = self._records.draft(self._name)
         draft.set(_VALUE, "json", data)
         said = "delete" if value is None else "put"
@@ -167,7 +169,9 @@ class TraceStore(BaseStore):  # type: ignore[misc]
         found = [
             (_score(op.query, item["value"]) if op.query else None, item)
             for item in self._items(op.namespace_prefix)
-            if all(_matches(item["value"].get(k), wanted) for k, wanted in (op.filter or {}).items())
+            if all(
+                _matches(item["value"].get(k), wanted) for k, wanted in (op.filter or {}).items()
+            )
         ]
         if op.query:
             found = sorted((each for each in found if each[0]), key=lambda each: -(each[0] or 0))
@@ -227,6 +231,4 @@ def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
     if len(namespace) < len(path):
         return False
     part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[-len(path) :]
-    return not path or all(
-        wanted in ("*", label) for wanted, label in zip(path, part, strict=True)
-    )
+    return not path or all(wanted in ("*", label) for wanted, label in zip(path, part, strict=True))
