@@ -3,8 +3,8 @@
     python -m benchmarks.checkpoints --turns 1000
     python -m benchmarks.checkpoints --turns 100 --begin 9900
 
-A thread gets a checkpoint for each turn of two messages, and the write of one task after it. The list of messages grows,
-and SQLite stores it whole each time, so a long thread begins with one checkpoint of `--begin` turns. Both savers sync
+A thread gets a checkpoint for each turn of two messages, and the write of one task after it. The list of messages
+grows, and SQLite stores it whole each time, so a long thread begins with one checkpoint of `--begin` turns. Both sync
 as they do by default. Each is measured in a process of its own, the two by turns; the new process opens the store and
 gets the latest checkpoint, its packages being imported already. Times are medians.
 """
@@ -71,8 +71,13 @@ def measure(name: str, folder: Path, turns: int, begin: int) -> dict[str, float]
         values = {"messages": messages, "plan": {"step": 1}}
         versions = {"messages": version, "plan": f"{1:032}.0"}
         checkpoint = {
-            **{"v": 4, "id": f"{step:032}", "ts": "2026-11-28T00:00:00+00:00", "versions_seen": {}},
-            **{"channel_values": values, "channel_versions": versions, "updated_channels": None},
+            "v": 4,
+            "id": f"{step:032}",
+            "ts": "2026-11-28T00:00:00+00:00",
+            "versions_seen": {},
+            "channel_values": values,
+            "channel_versions": versions,
+            "updated_channels": None,
         }
         new = versions if not step else {"messages": version}
         metadata = {"source": "loop", "step": step, "parents": {}}

@@ -156,7 +156,7 @@ def test_bytes_are_never_rewritten_and_what_they_hold_is_reported(repo: Repo, ca
     assert (opaque.raw, image.raw) == (raw, SECRET.encode())
     assert b"redacted" in text.raw
     assert (done.secrets, done.redacted) == ({"password": 3}, {"password": 1})
-    block = repo.commit([Message("user", [Opaque("example", '{"a": "%s"}' % SECRET)])])
+    block = repo.commit([Message("user", [Opaque("example", f'{{"a": "{SECRET}"}}')])])
     assert b"redacted" in repo.message(block.addresses[0]).message.parts[0].raw  # JSON is text
     records = Records(repo.writer)
     with caplog.at_level(logging.WARNING, "trace_store"):
@@ -180,9 +180,11 @@ def test_secrets_are_refused_or_not_looked_for(repo: Repo, tmp_path: Path) -> No
     draft = Records(repo.writer, secrets="off").draft(NAME)
     draft.set("a", "text", SECRET.encode())
     assert "trace.secrets" not in draft.write().facts
-    with Repo.init(tmp_path / "off", secrets="off") as other:
-        with pytest.raises(errors.InvalidInputError):
-            Records(other.writer, secrets="refuse")
+    with (
+        Repo.init(tmp_path / "off", secrets="off") as other,
+        pytest.raises(errors.InvalidInputError),
+    ):
+        Records(other.writer, secrets="refuse")
 
 
 def test_a_fact_that_looks_like_a_secret_is_found_as_a_hash(repo: Repo) -> None:
@@ -249,7 +251,7 @@ def test_a_rewritten_record_shows_the_same_messages(repo: Repo) -> None:
     (new,) = records.keep_only({NAME: tip}, [states[2].commit, tip]).values()
     assert new is not None
     assert [m.text for m in repo.compile(NAME)] == shown
-    assert [e.oid for e in repo.log(NAME)][0] == new
+    assert next(e.oid for e in repo.log(NAME)) == new
     assert len([*repo.log(NAME)]) == 2
     assert not records.find(NAME, "example.step", 1)
     assert not repo.maintenance.fsck()

@@ -38,8 +38,13 @@ def checkpoint(id: str, version: int, **values: Any) -> Any:
     """Return a checkpoint whose channels all have one version."""
     versions = dict.fromkeys(values, f"{version:032}.0")
     return {
-        **{"v": 4, "id": id, "ts": "2026-11-28T00:00:00+00:00", "versions_seen": {}},
-        **{"channel_values": values, "channel_versions": versions, "updated_channels": None},
+        "v": 4,
+        "id": id,
+        "ts": "2026-11-28T00:00:00+00:00",
+        "versions_seen": {},
+        "channel_values": values,
+        "channel_versions": versions,
+        "updated_channels": None,
     }
 
 

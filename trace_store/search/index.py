@@ -332,7 +332,7 @@ def indexed_versions(commit: Commit, oid: bytes) -> Iterator[IndexedVersion]:
 
 
 def tips_in(store: Store, namespace: str) -> dict[str, Tips]:
-    """Return the tips of each ref in a namespace, of records with the branches; of one that has diverged only its own."""
+    """Return the tips of each ref in a namespace, records with the branches; of a diverged one only its own."""
     refs = store.refs
     places = (BRANCHES, RECORDS) if namespace == BRANCHES else (namespace,)
     tips: dict[str, Tips] = {
