@@ -63,6 +63,8 @@ def measure(name: str, folder: Path, turns: int, begin: int) -> dict[str, float]
     times: dict[str, list[float]] = {row: [] for row in ROWS}
     config: Any = THREAD
     first: Any = None
+    found: Any = None
+    step = 0
     messages = [each for number in range(begin) for each in turn(number)]
     for step in range(turns + (1 if begin else 0)):
         if not begin or step:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from langgraph.store.base import (
@@ -38,14 +39,15 @@ PROGRAM = "langgraph-store"
 ITEM = "langgraph.item"
 _VALUE = "item"
 _HASHED = "hash-"
-_COMPARE = {
-    "$eq": lambda value, wanted: value == wanted,
-    "$ne": lambda value, wanted: value != wanted,
-    "$gt": lambda value, wanted: value is not None and value > wanted,
-    "$gte": lambda value, wanted: value is not None and value >= wanted,
-    "$lt": lambda value, wanted: value is not None and value < wanted,
-    "$lte": lambda value, wanted: value is not None and value <= wanted,
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "$eq": eq,
+    "$ne": ne,
+    "$gt": gt,
+    "$gte": ge,
+    "$lt": lt,
+    "$lte": le,
 }
+_ORDERED = ("$gt", "$gte", "$lt", "$lte")
 
 
 class TraceStore(BaseStore):  # type: ignore[misc]
@@ -213,7 +215,7 @@ def _matches(value: Any, wanted: Any) -> bool:
     for name, each in wanted.items():
         if name not in _COMPARE:
             raise errors.InvalidInputError(f"unknown operator in a filter: {str(name)[:40]}")
-        if not _COMPARE[name](value, each):
+        if (value is None and name in _ORDERED) or not _COMPARE[name](value, each):
             return False
     return True
 

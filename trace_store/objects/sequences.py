@@ -6,16 +6,14 @@ are nodes of the depth below. Each node but the last of its depth has FANOUT ite
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
 from trace_store import errors
 from trace_store.base.oid import ObjectId, checked_id
 from trace_store.objects.codec import LIST, decode, encode, kind_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    Put = Callable[[bytes], ObjectId]
-    ReadData = Callable[[Iterable[bytes]], Iterator[bytes]]
+Put = Callable[[bytes], ObjectId]
+ReadData = Callable[[Iterable[bytes]], Iterator[bytes]]
 
 SEQUENCE = "sequence"
 FANOUT = 64

@@ -6,9 +6,13 @@ HEAD, so they write its reflog only if the branch is checked out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 from trace_store import errors
 from trace_store.base.oid import ObjectId
-from trace_store.contracts import ANY, Transaction
+from trace_store.contracts import ANY, AnyValue, Transaction
+from trace_store.contracts.protocols import RefReader
 from trace_store.contracts.ref_names import line_ref
 from trace_store.refs.database import RefDatabase
 from trace_store.refs.head import NAME, Head
@@ -17,14 +21,9 @@ from trace_store.store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
-
-    from trace_store.contracts import AnyValue
-    from trace_store.contracts.protocols import RefReader
     from trace_store.store.transactions import Build, Make
 
-    Expected: TypeAlias = ObjectId | AnyValue | None
+Expected: TypeAlias = ObjectId | AnyValue | None
 
 
 class BranchView(Store):
