@@ -50,6 +50,7 @@ def write(
     onto: ObjectId | None = None,
     along: Edits | None = None,
     reason: str = "",
+    rewinds: bool = False,
 ) -> CommitResult:
     """Write a draft as one commit at the end of its branch, which is created if missing.
 
@@ -64,6 +65,8 @@ def write(
         onto: the required tip of the branch; a new branch starts there. None accepts any tip.
         along: returns edits of other refs for the same transaction; with a detached HEAD, they precede the commit.
         reason: what the reflog says; "" names the commit.
+        rewinds: whether the commit follows `onto` wherever the branch is, which moves to it; with None it has no
+            parent.
 
     Raises:
         InvalidOperationError: the draft is empty, an operation cannot be applied, or an edit that was not forced
@@ -85,7 +88,9 @@ def write(
     if facts := change.gathering.facts:
         meta = {**(meta or {}), **facts}
     ref = store.refs.head_target()
-    builder = _CommitBuilder(draft, message, meta, links, onto, is_alone=along is None)
+    builder = _CommitBuilder(
+        *(draft, message, meta, links, onto), is_alone=along is None, rewinds=rewinds
+    )
     reason = reason or _reflog_message(message)
     try:
         if isinstance(ref, ObjectId):
@@ -105,15 +110,17 @@ def _write_on_branch(
     builder: _CommitBuilder, change: Change, ref: str, reason: str, along: Edits | None
 ) -> None:
     if builder.needs_history:  # slow, so done before the lock is taken
-        builder.prepare(builder.onto or change.writer.store.refs.read(ref))
+        tip = change.writer.store.refs.read(ref)
+        builder.prepare(builder.onto if builder.rewinds else builder.onto or tip)
 
-    if along is None:
+    if along is None and not builder.rewinds:
         change.advance(ref, lambda tip: builder.commit(tip, ref), reason, builder.written)
         return
 
     def edits(refs: RefReader) -> Sequence[RefEdit]:
         tip = refs.read(ref)
-        return [RefEdit(ref, builder.commit(tip, ref), tip), *(along(refs) or ())]
+        others = along(refs) if along is not None else ()
+        return [RefEdit(ref, builder.commit(tip, ref), tip), *(others or ())]
 
     change.write(edits, reason, result=builder.written)
 
@@ -315,6 +322,7 @@ class _CommitBuilder:
 
     Attributes:
         onto: the required tip; None accepts any.
+        rewinds: whether the commit follows `onto` wherever the branch is.
     """
 
     def __init__(
@@ -326,7 +334,9 @@ class _CommitBuilder:
         onto: ObjectId | None,
         *,
         is_alone: bool,
+        rewinds: bool = False,
     ) -> None:
+        self.rewinds = rewinds
         self._change = draft.change
         self._store = draft.change.writer.store
         self._draft = draft
@@ -366,9 +376,9 @@ class _CommitBuilder:
     def commit(self, tip: ObjectId | None, ref: str | None) -> ObjectId:
         """Add the commit on top of a tip to the change, and return its id."""
         base = tip
-        if self.onto is not None:
+        if self.rewinds or self.onto is not None:
             base = self.onto
-            if tip is not None and tip != base:
+            if tip is not None and tip != base and not self.rewinds:
                 raise errors.RefChangedError(
                     f"{ref or 'HEAD'} moved meanwhile", ref=ref, expected=base, actual=tip
                 )

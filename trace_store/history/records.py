@@ -49,6 +49,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.history.draft import Fact
 
+Moves = Mapping[str, tuple[ObjectId | None, ObjectId | None]]
 WARN, REFUSE, OFF = "warn", "refuse", "off"
 MODES = (WARN, REFUSE, OFF)
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
@@ -203,6 +204,10 @@ class Records:
             for root, sequence in zip(roots, sequences, strict=True)
         ]
 
+    def contents(self, ids: Sequence[ObjectId]) -> list[bytes]:
+        """Return contents by their ids, read in one pass; errors as in `read`."""
+        return [*map(self._content, self._store.objects.read_data(ids))]
+
     def _content(self, data: bytes) -> bytes:
         if kind_of(data) == BLOB:
             return blob_content(data)
@@ -263,6 +268,7 @@ class Records:
         start: ObjectId | None = None,
         expect: ObjectId | AnyValue | None = ANY,
         values: Mapping[str, RecordValue] | None = None,
+        rewinds: bool = False,
     ) -> RecordDraft:
         """Begin a commit of a record.
 
@@ -271,6 +277,8 @@ class Records:
             start: the commit that a new record begins after.
             expect: as above.
             values: the values that the commit keeps, such as those of `state(…)`.
+            rewinds: whether the commit follows `start` wherever the record is, which moves to it: the context is that
+                of `start` again. None is no commit. Other records may keep what the record leaves, by `moves`.
 
         Raises:
             InvalidRefNameError: the name is not valid.
@@ -279,19 +287,20 @@ class Records:
             raise errors.InvalidRefNameError(f"not the name of a record: {name[:80]!r}", name=name)
         check_ref_name(name)
         writer = self._writer.on(name, expect)
-        return RecordDraft(self, Draft(writer), name, start, dict(values or {}))
+        return RecordDraft(self, Draft(writer), name, start, dict(values or {}), rewinds=rewinds)
 
-    def move(self, moves: Mapping[str, tuple[ObjectId | None, ObjectId | None]], why: str) -> None:
+    def move(self, moves: Moves, why: str) -> None:
         """Move records, or delete or create them, in one transaction.
 
         Args:
-            moves: by full name, the commit that the record is at, and the new one; None is no record.
+            moves: by full name, the commit that the record is at, and the new one; None is no record. If both are the
+                same, the record only has to be there.
             why: what the reflog says.
 
         Raises:
             RefChangedError: a record is elsewhere; nothing was moved.
         """
-        edits = [RefEdit(name, new, old) for name, (old, new) in moves.items()]
+        edits = edits_of(moves)
         if edits:
             self._writer.begin().write(lambda _: edits, why)
 
@@ -328,6 +337,8 @@ class Records:
         self, name: str, before: ObjectId | None, oid: ObjectId, facts: Mapping[str, str]
     ) -> None:
         """Index a commit that has just been written; a failure is ignored, since a look-up repeats it."""
+        if not facts:
+            return  # a look-up indexes it
         with self._mutex, suppress(errors.TraceError):
             self._open_index().note(name, before, oid, facts)
 
@@ -431,12 +442,15 @@ class RecordDraft:
         name: str,
         start: ObjectId | None,
         values: dict[str, RecordValue],
+        *,
+        rewinds: bool = False,
     ) -> None:
         self.messages = messages
         self.name = name
         self.values = values
         self._records = records
         self._start = start
+        self._rewinds = rewinds
         self._raw = ObjectCollector() if records.secrets == OFF else messages.change.gathering
 
     def put(self, content: bytes) -> ObjectId:
@@ -472,6 +486,7 @@ class RecordDraft:
         message: str = "",
         *,
         meta: Mapping[str, Any] | None = None,
+        moves: Moves | None = None,
     ) -> RecordState:
         """Write the commit, and return the state that it makes.
 
@@ -479,9 +494,10 @@ class RecordDraft:
             facts: facts that the commit can be found by.
             message: the message of the commit.
             meta: the commit's own metadata, as in `Commit`: what the program reads together with it.
+            moves: moves of other records in the same transaction, as in `Records.move`.
 
         Raises:
-            RefChangedError: the record is not at the expected commit; nothing was written.
+            RefChangedError: this record or one of `moves` is not at the expected commit; nothing was written.
             SecretFoundError: a value holds a secret, and secrets are refused; nothing was written.
             StorageError: the disk failed; nothing was written.
         """
@@ -498,10 +514,20 @@ class RecordDraft:
             draft.operations.append(ops.config(dict(sorted(named.items())), {}))
         stored = {name: (each.type, each.content) for name, each in sorted(self.values.items())}
         draft.operations.append(ops.records(stored))
-        done = write(draft, message=message, meta=meta, onto=self._start)
+        along = (lambda _: edits_of(moves)) if moves else None
+        rewinds = self._rewinds
+        done = write(
+            draft, message=message, meta=meta, onto=self._start, along=along, rewinds=rewinds
+        )
         parent = done.parents[0] if done.parents else None
-        records.written(self.name, None if self._start else parent, done.oid, named)
+        if not rewinds:  # a look-up indexes it
+            records.written(self.name, None if self._start else parent, done.oid, named)
         return RecordState(done.oid, parent, dict(self.values), named)
+
+
+def edits_of(moves: Moves) -> list[RefEdit]:
+    """Return the edits of refs for moves of records, as in `Records.move`."""
+    return [RefEdit(name, new, old) for name, (old, new) in moves.items()]
 
 
 def _state(

@@ -39,11 +39,11 @@ class EraseReport:
 
 
 def erase(store: Store, refs: Iterable[str], tips: Iterable[ObjectId]) -> EraseReport:
-    """Remove what only these tips reach. Their refs have been deleted or moved; so their reflogs are removed first.
+    """Remove what only these tips reach, and what the reflogs of their refs name, which are removed with it.
 
     Args:
         store: the repository.
-        refs: full names of the refs.
+        refs: full names of the refs, which have been deleted or moved.
         tips: the commits that they were at.
 
     Raises:
@@ -51,7 +51,12 @@ def erase(store: Store, refs: Iterable[str], tips: Iterable[ObjectId]) -> EraseR
         FormatError: an object is damaged; nothing was removed.
         LockedError, StorageError: as in `prune`.
     """
-    found = reachable(store.objects.read, tips, absent=lambda _, __: None)
+    refs = [*refs]
+    logged = [
+        each for ref in refs for entry in store.refs.reflog(ref) for each in (entry.old, entry.new)
+    ]
+    starts = [*tips, *(each for each in logged if each is not None)]
+    found = reachable(store.objects.read, starts, absent=lambda _, __: None)
     within = {oid for oid, _ in found}
     if not within:
         return EraseReport()
