@@ -138,11 +138,11 @@ class TraceSessionStore:
         self._remember(name, _Known(made.commit, uuids))
 
     def _uuids(self, name: str, state: RecordState | None) -> set[str]:
-        known = self._known.get(name)
-        if known is None or known.commit != (state and state.commit):
+        known, tip = self._known.get(name), None if state is None else state.commit
+        if known is None or known.commit != tip:
             entries = map(json.loads, self._lists.pieces(state))
             found = {each for entry in entries if isinstance(each := entry.get("uuid"), str)}
-            known = _Known(state and state.commit, found)
+            known = _Known(tip, found)
         return known.uuids
 
     def _remember(self, name: str, known: _Known) -> None:

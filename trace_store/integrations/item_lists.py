@@ -126,13 +126,12 @@ class ItemLists:
         before = None if found is None else self._items(found)
         count = 0 if before is None else len(before.sequence.items)
         keep = count if keep is None else keep
-        sequence = draft.set_sequence(
-            self._name, "json", pieces, before=before and before.sequence, keep=keep
-        )
+        old_sequence = None if before is None else before.sequence
+        sequence = draft.set_sequence(self._name, "json", pieces, before=old_sequence, keep=keep)
         old = [] if before is None else before.pieces
-        now = None if old is None else [*old[:keep], *pieces]
+        new = None if old is None else [*old[:keep], *pieces]
         size = _size(pieces) + (0 if before is None else before.size_bytes)
-        self._remember(_Items(sequence, now, size), found)
+        self._remember(_Items(sequence, new, size), found)
         if made := self._messages(pieces):
             draft.messages.extend(made)
         return {_AT: keep, _COUNT: keep + len(pieces)}
@@ -224,7 +223,7 @@ def retried(attempt: Callable[[], T]) -> T:
 
 
 async def finished(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Run a function in a thread to its end, even if the caller is cancelled meanwhile: its effect is never in doubt."""
+    """Run a function in a thread and wait for its end, even if the caller is cancelled meanwhile."""
     task = asyncio.ensure_future(asyncio.to_thread(function, *args, **named))
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

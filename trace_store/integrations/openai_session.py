@@ -70,7 +70,9 @@ class TraceSession:
                 raise errors.InvalidInputError(f"{name} must not be empty", argument=name)
         self.session_id = session_id
         self.branch = branch
-        self.session_settings = coerce_session_settings(session_settings or SessionSettings())
+        self.session_settings = coerce_session_settings(
+            SessionSettings() if session_settings is None else session_settings
+        )
         self._secrets = secrets
         self._store = FrameworkStore(repo, PROGRAM, secrets=secrets)
         self._records = self._store.records
@@ -198,14 +200,12 @@ class TraceSession:
             wanted = count if keep is None else check_range(keep, count)
             if self._records.tip(name) is not None:
                 raise errors.AlreadyExistsError(f"the session has a branch {branch[:80]!r} already")
-            start, at, rest = None, 0, ()
-            moves = {}
-            if state is not None:
-                cut = self._lists.cut(state, META, wanted)
-                start, at, rest = cut.start, cut.at, cut.rest
-                moves = {self.ref: (state.commit, state.commit)}
-            draft = self._records.draft(name, start=start, expect=None)
-            meta = self._lists.fill(draft, state, rest, keep=at)
+            if state is None:
+                raise errors.NotFoundError("the session has no items yet")
+            cut = self._lists.cut(state, META, wanted)
+            moves = {self.ref: (state.commit, state.commit)}
+            draft = self._records.draft(name, start=cut.start, expect=None)
+            meta = self._lists.fill(draft, state, cut.rest, keep=cut.at)
             said = {META: self._said(branch, meta)}
             draft.write(
                 {SESSION: self.session_id}, f"fork of {self.branch[:80]}", meta=said, moves=moves
@@ -240,7 +240,7 @@ class TraceSession:
         return {"session": self.session_id, "branch": branch, **meta}
 
 
-def check_range(keep: int, count: int) -> int:
+def check_range(keep: object, count: int) -> int:
     """Return a number of items to keep.
 
     Raises:
@@ -253,7 +253,7 @@ def check_range(keep: int, count: int) -> int:
 
 def _messages(pieces: Sequence[bytes]) -> list[Message]:
     """Return the messages of items; if one has no known form, those of each item alone."""
-    items = [*map(json.loads, pieces)]
+    items: list[Any] = [*map(json.loads, pieces)]
     try:
         return read_messages(items)
     except errors.TraceError:

@@ -77,13 +77,10 @@ class PydanticAiReader(DocumentReader):
         if time is None:
             times = (time_of(part.get("timestamp")) for part in parts if isinstance(part, dict))
             time = next((each for each in times if each is not None), None)
-        messages = list(_sent(parts))
-        results = [message for message in messages if message.role == "tool"]
+        results, others = _request_messages(parts)
         if results:
-            answers = tuple(part for message in results for part in message.parts)
-            yield Turn((PlannedMessage("tool", answers),), time=time, group=RESULTS)
+            yield Turn(results, time=time, group=RESULTS)
         yield from self._instructions(data.get("instructions"), time)
-        others = tuple(message for message in messages if message.role != "tool")
         if others:
             by_user = any(each.role == "user" and not each.kind for each in others)
             yield Turn(others, time=time, author="user" if by_user else "")
@@ -111,6 +108,32 @@ class PydanticAiReader(DocumentReader):
                 author=model,
                 usage=_usage(data.get("usage"), model),
             )
+
+
+def messages_of(data: Mapping[str, Any]) -> tuple[PlannedMessage, ...]:
+    """Return the messages of one member of a history, without instructions."""
+    parts = data.get("parts")
+    if not isinstance(parts, list) or data.get("kind") not in _KINDS:
+        return (planned_message(unreadable_message("user", data)),)
+    if data["kind"] == "request":
+        results, others = _request_messages(parts)
+        return (*results, *others)
+    said = tuple(part for each in parts for part in _said(each))
+    model, id_ = (
+        storable_name(data.get("model_name")),
+        storable_name(data.get("provider_response_id")),
+    )
+    return (PlannedMessage("assistant", said, model=model, id=id_),) if said else ()
+
+
+def _request_messages(
+    parts: Sequence[Any],
+) -> tuple[tuple[PlannedMessage, ...], tuple[PlannedMessage, ...]]:
+    """Return the message with all results of a request, and its other messages."""
+    messages = list(_sent(parts))
+    answers = tuple(part for each in messages if each.role == "tool" for part in each.parts)
+    results = (PlannedMessage("tool", answers),) if answers else ()
+    return results, tuple(message for message in messages if message.role != "tool")
 
 
 def _sent(parts: Sequence[Any]) -> Iterator[PlannedMessage]:
