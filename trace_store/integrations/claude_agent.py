@@ -13,7 +13,6 @@ import asyncio
 import importlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from threading import RLock
 from typing import Any
 
 from trace_store import errors
@@ -21,7 +20,7 @@ from trace_store.base.oid import ObjectId
 from trace_store.history.records import WARN, RecordDraft, RecordState
 from trace_store.importers.formats.claude_code.messages import is_boundary, messages_of
 from trace_store.integrations.framework_store import FrameworkStore
-from trace_store.integrations.item_lists import ItemLists, finished, retried
+from trace_store.integrations.item_lists import ItemLists, finished, retried, write_lock
 from trace_store.objects.message import Message
 from trace_store.repo.repository import Repo
 
@@ -61,7 +60,7 @@ class TraceSessionStore:
         self._store = FrameworkStore(repo, PROGRAM, secrets=secrets)
         self._records = self._store.records
         self._lists = ItemLists(self._records, _ENTRIES, _no_messages)
-        self._mutex = RLock()
+        self._mutex = write_lock(repo)
         self._known: dict[str, _Known] = {}
 
     async def append(self, key: Mapping[str, str], entries: Sequence[Mapping[str, Any]]) -> None:

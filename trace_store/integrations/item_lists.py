@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from trace_store import errors
 from trace_store.base.frozen import value
@@ -25,12 +26,15 @@ from trace_store.history.records import RecordDraft, Records, RecordState, Recor
 from trace_store.integrations.framework_store import MAXIMUM_ATTEMPTS
 from trace_store.objects.message import Message
 from trace_store.objects.sequences import ContentSequence
+from trace_store.repo.repository import Repo
 
 _AT, _COUNT = "at", "count"
 _CACHED_BYTES = 64 << 20
 _ID_BYTES = 128
 """About what the id of an item takes in memory."""
 
+_guard = Lock()
+_locks: WeakKeyDictionary[Repo, RLock] = WeakKeyDictionary()
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -206,6 +210,12 @@ class ItemLists:
 
 def _size(pieces: Sequence[bytes]) -> int:
     return sum(map(len, pieces)) + len(pieces) * _ID_BYTES
+
+
+def write_lock(repo: Repo) -> RLock:
+    """Return the lock of the threads that write to a repository, so that they do not race each other."""
+    with _guard:
+        return _locks.setdefault(repo, RLock())
 
 
 def retried(attempt: Callable[[], T]) -> T:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from threading import RLock
 from typing import Any
 
 from agents import SessionSettings, TResponseInputItem
@@ -21,7 +20,7 @@ from trace_store import errors
 from trace_store.base import check
 from trace_store.history.records import WARN
 from trace_store.integrations.framework_store import FrameworkStore, message_of
-from trace_store.integrations.item_lists import ItemLists, finished, retried
+from trace_store.integrations.item_lists import ItemLists, finished, retried, write_lock
 from trace_store.maintenance.erase import EraseReport
 from trace_store.objects.message import Message
 from trace_store.providers.documents import read_messages
@@ -77,7 +76,7 @@ class TraceSession:
         self._store = FrameworkStore(repo, PROGRAM, secrets=secrets)
         self._records = self._store.records
         self._lists = ItemLists(self._records, _ITEMS, _messages)
-        self._mutex = RLock()
+        self._mutex = write_lock(repo)
 
     @property
     def ref(self) -> str:

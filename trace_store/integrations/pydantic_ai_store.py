@@ -15,7 +15,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cache
-from threading import RLock
+from threading import Lock
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -32,7 +32,7 @@ from trace_store.base.oid import ObjectId, digest
 from trace_store.history.records import WARN, Moves, RecordDraft, RecordState
 from trace_store.importers.formats.pydantic_ai import messages_of
 from trace_store.integrations.framework_store import FrameworkStore
-from trace_store.integrations.item_lists import ItemLists, finished, retried
+from trace_store.integrations.item_lists import ItemLists, finished, retried, write_lock
 from trace_store.objects.message import Message
 from trace_store.repo.repository import Repo
 
@@ -62,7 +62,8 @@ class TraceConversationStore(ConversationStore):
         self._store = FrameworkStore(repo, PROGRAM, secrets=secrets)
         self._records = self._store.records
         self._lists = ItemLists(self._records, _ENTRIES, _messages)
-        self._mutex = RLock()
+        self._mutex = write_lock(repo)
+        self._heads_lock = Lock()
         self._heads: OrderedDict[str, RecordState] = OrderedDict()
 
     def ref(self, conversation_id: str) -> str:
@@ -75,8 +76,7 @@ class TraceConversationStore(ConversationStore):
         Raises:
             KeyError: there is no such entry.
         """
-        with self._mutex:
-            return self._find(entry_id)[0].commit
+        return self._find(entry_id)[0].commit
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         """Return the record of a conversation; None if there is none."""
@@ -134,12 +134,16 @@ class TraceConversationStore(ConversationStore):
 
     def _record(self, state: RecordState) -> ConversationRecord:
         found = _records_form().validate_json(self._records.read(state.values[_RECORD]))
-        if found.head_id is not None:
-            with self._mutex:
-                self._heads[found.head_id] = state
+        self._remember(found.head_id, state)
+        return found
+
+    def _remember(self, head: str | None, state: RecordState) -> None:
+        """Remember where a history ends, which is read next."""
+        if head is not None:
+            with self._heads_lock:
+                self._heads[head] = state
                 if len(self._heads) > _KNOWN_HEADS:
                     self._heads.popitem(last=False)
-        return found
 
     def _read_all(self, scope: str | None, limit: int | None) -> list[ConversationRecord]:
         tips = self._records.tips(self._store.name())
@@ -152,12 +156,10 @@ class TraceConversationStore(ConversationStore):
         return sorted(found, key=lambda each: each.updated_at, reverse=True)[:limit]
 
     def _read_history(self, head: str, limit: int | None) -> list[ConversationEntry]:
-        with self._mutex:
-            state = self._heads.get(head)
-            end = None
-            if state is None:
-                state, position = self._find(head)
-                end = position + 1
+        state, end = self._heads.get(head), None
+        if state is None:
+            state, position = self._find(head)
+            end = position + 1
         pieces = self._lists.pieces(state)[:end]
         return _decode(pieces if limit is None else pieces[-limit:])
 
@@ -242,9 +244,7 @@ class TraceConversationStore(ConversationStore):
         facts = {_fact(entry.id): str(at + number) for number, entry in enumerate(entries)}
         facts[CONVERSATION] = record.conversation_id
         said = {META: {"conversation": record.conversation_id, **meta}}
-        state = draft.write(facts, meta=said, moves=moves)
-        if record.head_id is not None:
-            self._heads[record.head_id] = state
+        self._remember(record.head_id, draft.write(facts, meta=said, moves=moves))
 
     def _there(self, source: RecordState, record: ConversationRecord) -> Moves:
         """Return moves that fail if a conversation, whose entries another one shares, is deleted meanwhile."""
@@ -278,7 +278,8 @@ class TraceConversationStore(ConversationStore):
 
         with self._mutex:
             names, tips = retried(attempt)
-            self._heads.clear()
+            with self._heads_lock:
+                self._heads.clear()
             self._lists.forget()
             self._records.erase(names, tips)
 
