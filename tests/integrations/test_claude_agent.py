@@ -36,7 +36,13 @@ def repo(tmp_path: Path) -> Iterator[Repo]:
 
 def user(uuid: str, text: str, **fields: Any) -> dict[str, Any]:
     message = {"role": "user", "content": text}
-    return {"type": "user", "uuid": uuid, "timestamp": "2026-11-28T08:00:00Z", "message": message, **fields}
+    return {
+        "type": "user",
+        "uuid": uuid,
+        "timestamp": "2026-11-28T08:00:00Z",
+        "message": message,
+        **fields,
+    }
 
 
 def answer(uuid: str, *blocks: dict[str, Any], id: str = "msg_1") -> dict[str, Any]:
@@ -52,7 +58,11 @@ SESSION = [
     user("u1", "What does a.py say? 😀 \ud800"),
     answer("a1", TEXT),
     answer("a2", CALL),
-    {**user("u2", ""), "message": {"role": "user", "content": [RESULT]}, "toolUseResult": {"n": 1.5}},
+    {
+        **user("u2", ""),
+        "message": {"role": "user", "content": [RESULT]},
+        "toolUseResult": {"n": 1.5},
+    },
     {"type": "custom-title", "customTitle": "Reading", "leaf": None},
 ]
 
@@ -85,7 +95,7 @@ def test_entries_come_back_exactly_and_read_like_a_branch(repo: Repo) -> None:
     assert [message.role for message in context] == ["user", "assistant", "assistant", "tool"]
     assert context.render("anthropic").request["messages"][1]["content"] == [TEXT, CALL]
     assert [message.text for message in repo.compile(store.ref(AGENT))] == ["Search for it."]
-    assert [hit.ref for hit in repo.search("a.py").hits][:1] == [store.ref(KEY)]
+    assert [hit.ref for hit in repo.search("look")] == [store.ref(KEY)]
 
 
 def test_entries_with_a_stored_uuid_are_not_stored_again(repo: Repo) -> None:
@@ -139,7 +149,9 @@ def test_two_processes_append_to_one_session(repo: Repo, tmp_path: Path) -> None
     running = [subprocess.Popen([*command, name]) for name in "ab"]
     assert [each.wait() for each in running] == [0, 0]
 
-    loaded = asyncio.run(TraceSessionStore(repo).load({"project_key": "p", "session_id": "s"})) or []
+    loaded = (
+        asyncio.run(TraceSessionStore(repo).load({"project_key": "p", "session_id": "s"})) or []
+    )
     batches = [tuple(entry["uuid"] for entry in loaded[at : at + 3]) for at in range(0, 120, 3)]
     for name in "ab":
         mine = [batch for batch in batches if batch[0].startswith(name)]

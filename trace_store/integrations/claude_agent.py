@@ -21,7 +21,6 @@ from trace_store.history.records import WARN, RecordDraft, RecordState
 from trace_store.importers.formats.claude_code.messages import is_boundary, messages_of
 from trace_store.integrations.framework_store import FrameworkStore
 from trace_store.integrations.item_lists import ItemLists, finished, retried, write_lock
-from trace_store.objects.message import Message
 from trace_store.repo.repository import Repo
 
 PROGRAM = META = "claude-agent"
@@ -59,7 +58,7 @@ class TraceSessionStore:
         """
         self._store = FrameworkStore(repo, PROGRAM, secrets=secrets)
         self._records = self._store.records
-        self._lists = ItemLists(self._records, _ENTRIES, _no_messages)
+        self._lists = ItemLists(self._records, _ENTRIES)
         self._mutex = write_lock(repo)
         self._known: dict[str, _Known] = {}
 
@@ -244,10 +243,6 @@ class TraceSessionStore:
         prefix = main.removesuffix(_MAIN) + _SUBAGENTS + "/"
         said = [self._said(tips[0]) for tips in self._records.tips(prefix).values()]
         return [each["subpath"] for each in said if "subpath" in each]
-
-
-def _no_messages(_: Sequence[bytes]) -> list[Message]:
-    return []
 
 
 def _encode(entry: object) -> bytes:

@@ -4,9 +4,10 @@ A list is a value of its record: a sequence with one piece for each item. The me
 Each commit that changes a list names in its metadata the first item that it adds, and the number of items, so a list
 can be cut after any item: the cut list follows an earlier commit, whose context is right already.
 
-    lists = ItemLists(FrameworkStore(repo, "example"), "items", messages_of)
-    draft = records.draft(name, expect=tip, values=state.values)
-    meta = lists.fill(draft, state, [b'{"role": "user"}'])
+    lists = ItemLists(store.records, "items")
+    draft = store.records.draft(name, expect=state.commit, values=state.values)
+    meta = lists.fill(draft, state, [b'{"role": "user", "content": "Hello"}'])
+    draft.messages.append("user", "Hello")
     draft.write(meta={"example": meta})
 """
 
@@ -24,7 +25,6 @@ from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
 from trace_store.history.records import RecordDraft, Records, RecordState, RecordValue
 from trace_store.integrations.framework_store import MAXIMUM_ATTEMPTS
-from trace_store.objects.message import Message
 from trace_store.objects.sequences import ContentSequence
 from trace_store.repo.repository import Repo
 
@@ -74,19 +74,15 @@ class _Items:
 class ItemLists:
     """The lists of the records of a framework. Threads may share it."""
 
-    def __init__(
-        self, records: Records, name: str, messages: Callable[[Sequence[bytes]], list[Message]]
-    ) -> None:
+    def __init__(self, records: Records, name: str) -> None:
         """Prepare the lists.
 
         Args:
             records: the records.
             name: the name of the value that is the list.
-            messages: returns the messages of items that were added together.
         """
         self._records = records
         self._name = name
-        self._messages = messages
         self._mutex = RLock()
         self._known: OrderedDict[ObjectId, _Items] = OrderedDict()
         self._bytes = 0
@@ -115,7 +111,7 @@ class ItemLists:
         *,
         keep: int | None = None,
     ) -> dict[str, int]:
-        """Add items to a list, with their messages.
+        """Add items to a list; the caller adds their messages.
 
         Args:
             draft: of the new commit, whose context is that of the items that stay.
@@ -136,8 +132,6 @@ class ItemLists:
         new = None if old is None else [*old[:keep], *pieces]
         size = _size(pieces) + (0 if before is None else before.size_bytes)
         self._remember(_Items(sequence, new, size), found)
-        if made := self._messages(pieces):
-            draft.messages.extend(made)
         return {_AT: keep, _COUNT: keep + len(pieces)}
 
     def cut(self, state: RecordState, meta: str, keep: int) -> Cut:

@@ -18,7 +18,7 @@ from agents.memory.session_settings import coerce_session_settings, resolve_sess
 
 from trace_store import errors
 from trace_store.base import check
-from trace_store.history.records import WARN
+from trace_store.history.records import WARN, Moves, RecordDraft, RecordState
 from trace_store.integrations.framework_store import FrameworkStore, message_of
 from trace_store.integrations.item_lists import ItemLists, finished, retried, write_lock
 from trace_store.maintenance.erase import EraseReport
@@ -75,7 +75,7 @@ class TraceSession:
         self._secrets = secrets
         self._store = FrameworkStore(repo, PROGRAM, secrets=secrets)
         self._records = self._store.records
-        self._lists = ItemLists(self._records, _ITEMS, _messages)
+        self._lists = ItemLists(self._records, _ITEMS)
         self._mutex = write_lock(repo)
 
     @property
@@ -146,8 +146,7 @@ class TraceSession:
             state = self._store.state(self.ref)
             tip, values = (None, {}) if state is None else (state.commit, state.values)
             draft = self._records.draft(self.ref, expect=tip, values=values)
-            meta = self._lists.fill(draft, state, pieces)
-            draft.write({SESSION: self.session_id}, meta={META: self._said(self.branch, meta)})
+            self._commit(draft, state, pieces, self._lists.count(state), self.branch)
 
         with self._mutex:
             retried(attempt)
@@ -165,8 +164,7 @@ class TraceSession:
                 draft = self._records.draft(
                     *(self.ref,), start=cut.start, expect=state.commit, rewinds=True
                 )
-                meta = self._lists.fill(draft, state, cut.rest, keep=cut.at)
-                draft.write({SESSION: self.session_id}, meta={META: self._said(self.branch, meta)})
+                self._commit(draft, state, cut.rest, cut.at, self.branch)
             return json.loads(pieces[-1])
 
         with self._mutex:
@@ -204,11 +202,7 @@ class TraceSession:
             cut = self._lists.cut(state, META, wanted)
             moves = {self.ref: (state.commit, state.commit)}
             draft = self._records.draft(name, start=cut.start, expect=None)
-            meta = self._lists.fill(draft, state, cut.rest, keep=cut.at)
-            said = {META: self._said(branch, meta)}
-            draft.write(
-                {SESSION: self.session_id}, f"fork of {self.branch[:80]}", meta=said, moves=moves
-            )
+            self._commit(draft, state, cut.rest, cut.at, branch, moves)
 
         with self._mutex:
             retried(attempt)
@@ -235,8 +229,21 @@ class TraceSession:
             }  # after a clear, main has only a reflog
             return self._records.delete(*names)
 
-    def _said(self, branch: str, meta: dict[str, int]) -> dict[str, Any]:
-        return {"session": self.session_id, "branch": branch, **meta}
+    def _commit(
+        self,
+        draft: RecordDraft,
+        state: RecordState | None,
+        pieces: Sequence[bytes],
+        keep: int,
+        branch: str,
+        moves: Moves | None = None,
+    ) -> None:
+        """Write a commit that adds items, with their messages, to the first ones of a state."""
+        meta = self._lists.fill(draft, state, pieces, keep=keep)
+        if made := _messages(pieces):
+            draft.messages.extend(made)
+        said = {"session": self.session_id, "branch": branch, **meta}
+        draft.write({SESSION: self.session_id}, meta={META: said}, moves=moves)
 
 
 def check_range(keep: object, count: int) -> int:

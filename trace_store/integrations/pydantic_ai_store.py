@@ -25,7 +25,7 @@ from pydantic_ai.conversation_store import (
     ConversationRecord,
     ConversationStore,
 )
-from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest
+from pydantic_ai.messages import ModelMessagesTypeAdapter
 
 from trace_store import errors
 from trace_store.base.oid import ObjectId, digest
@@ -61,7 +61,7 @@ class TraceConversationStore(ConversationStore):
         """
         self._store = FrameworkStore(repo, PROGRAM, secrets=secrets)
         self._records = self._store.records
-        self._lists = ItemLists(self._records, _ENTRIES, _messages)
+        self._lists = ItemLists(self._records, _ENTRIES)
         self._mutex = write_lock(repo)
         self._heads_lock = Lock()
         self._heads: OrderedDict[str, RecordState] = OrderedDict()
@@ -238,8 +238,10 @@ class TraceConversationStore(ConversationStore):
         moves: Moves,
     ) -> None:
         """Write a commit that adds entries to the first ones of a list."""
-        self._show_instructions(draft, entries)
-        meta = self._lists.fill(draft, source, [*map(_encode, entries)], keep=at)
+        pieces = [*map(_encode, entries)]
+        meta = self._lists.fill(draft, source, pieces, keep=at)
+        if made := self._messages(draft, pieces):
+            draft.messages.extend(made)
         draft.set(_RECORD, "json", _records_form().dump_json(record))
         facts = {_fact(entry.id): str(at + number) for number, entry in enumerate(entries)}
         facts[CONVERSATION] = record.conversation_id
@@ -254,18 +256,28 @@ class TraceConversationStore(ConversationStore):
         tips = {name: self._records.tip(name) for name in names}
         return {name: (tip, tip) for name, tip in tips.items() if tip is not None}
 
-    def _show_instructions(self, draft: RecordDraft, entries: Sequence[ConversationEntry]) -> None:
-        """Add the instructions of the last request to the context, unless they are the ones before."""
-        texts = [
-            each.message.instructions
-            for each in entries
-            if isinstance(each.message, ModelRequest) and each.message.instructions
-        ]
-        if texts:
-            before = draft.values.get(_INSTRUCTIONS)
-            draft.set(_INSTRUCTIONS, "text", texts[-1].encode("utf-8", "surrogatepass"))
-            if draft.values[_INSTRUCTIONS] != before:
-                draft.messages.append(Message("system", texts[-1], kind="instruction"))
+    def _messages(self, draft: RecordDraft, pieces: Sequence[bytes]) -> list[Message]:
+        """Return the messages of entries, and the instructions of a request where they change."""
+        before = draft.values.get(_INSTRUCTIONS)
+        shown = "" if before is None else self._records.read(before).decode()
+        found: list[Message] = []
+        for piece in pieces:
+            data: Mapping[str, Any] = json.loads(piece.partition(b"\n")[2])
+            text = data.get("instructions")
+            if isinstance(text, str) and text not in ("", shown):
+                draft.set(_INSTRUCTIONS, "text", text.encode())
+                shown = text
+            else:
+                text = None
+            for each in messages_of(data):
+                if text and each.role != "tool":
+                    found.append(Message("system", text, kind="instruction"))
+                    text = None
+                said = {"kind": each.kind, "model": each.model, "id": each.id, "name": each.name}
+                found.append(Message(each.role, each.parts, **said))
+            if text:
+                found.append(Message("system", text, kind="instruction"))
+        return found
 
     def _delete(self, conversation: str, expected: str) -> None:
         def attempt() -> tuple[list[str], list[ObjectId]]:
@@ -321,13 +333,3 @@ def _decode(pieces: Sequence[bytes]) -> list[ConversationEntry]:
         ConversationEntry(message=message, **head)
         for head, message in zip(heads, messages, strict=True)
     ]
-
-
-def _messages(pieces: Sequence[bytes]) -> list[Message]:
-    found: list[Message] = []
-    for piece in pieces:
-        data: Mapping[str, Any] = json.loads(piece.partition(b"\n")[2])
-        for each in messages_of(data):
-            said = {"kind": each.kind, "model": each.model, "id": each.id, "name": each.name}
-            found.append(Message(each.role, each.parts, **said))
-    return found
