@@ -166,6 +166,23 @@ def langgraph(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def claude_agent(session: nox.Session) -> None:
+    """The contracts of the Claude Agent SDK, and a session of its bundled program; installs 400 MB."""
+    session.install("-e", ".[test,claude-agent]")
+    session.run("pytest", "tests/integrations/test_claude_agent.py", *session.posargs)
+    session.run("python", "-m", "tools.claude_agent_live")
+
+
+@nox.session(python="3.11")
+def openai_session(session: nox.Session) -> None:
+    """The own tests of the OpenAI Agents SDK over Trace's session, from its source distribution; ten minutes."""
+    session.install("-e", ".[openai-agents]", "openai-agents==0.24.0")
+    session.install("pytest", "pytest-asyncio", "pytest-mock", "inline-snapshot")
+    arguments = ["--", *session.posargs] if session.posargs else []
+    session.run("python", "-m", "tools.openai_session_tests", session.create_tmp(), *arguments)
+
+
+@nox.session(python="3.11")
 def attacks(session: nox.Session) -> None:
     """Everything that a stranger's repository was made to try, and a table of it."""
     install(session)

@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
+
+from tools.source_distribution import unpack
 
 VERSION = "1.2.24"
 CHOICE = "sqlite and not redis"
@@ -57,7 +58,7 @@ def main(arguments: list[str]) -> int:
     """Download and unpack the source distribution, replace the fixtures, and run the tests; return pytest's code."""
     own, _, rest = " ".join(arguments).partition(" -- ")
     folder, *versions = own.split()
-    root = unpack(Path(folder), versions[0] if versions else VERSION)
+    root = unpack(Path(folder), "langgraph", versions[0] if versions else VERSION)
     fixtures = root / "tests" / "conftest_checkpointer.py"
     text = fixtures.read_text(encoding="utf-8")
     if FIXTURES not in text:
@@ -70,17 +71,6 @@ def main(arguments: list[str]) -> int:
     command = [sys.executable, "-m", "pytest", *files, "-k", CHOICE, "-o", "addopts=", "-q"]
     environment = {**os.environ, "NO_DOCKER": "true"}
     return subprocess.run([*command, *rest.split()], cwd=root, env=environment).returncode
-
-
-def unpack(folder: Path, version: str) -> Path:
-    """Return the folder of langgraph's source distribution, downloaded if it is not there."""
-    root = folder / f"langgraph-{version}"
-    if not root.is_dir():
-        pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:"]
-        subprocess.run([*pip, "--dest", str(folder), f"langgraph=={version}"], check=True)
-        with tarfile.open(folder / f"langgraph-{version}.tar.gz") as archive:
-            archive.extractall(folder, filter="data")
-    return root
 
 
 if __name__ == "__main__":
