@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,27 @@ def test_damaged_notes_count_as_none(tmp_path: Path) -> None:
             notes.write_bytes(damaged)
             import_paths(Writer(store), [str(copy)])
         assert branches(store)["f" * 8 + SESSION[8:]] == branches(store)[second.session]
+
+
+def test_a_copy_that_grows_becomes_what_a_whole_one_becomes(tmp_path: Path) -> None:
+    """Also from before its first own message, when records at its head have no commit yet."""
+    second = session(2)
+    original = second.write(tmp_path)
+    copy = copy_of(tmp_path, second)
+    more = Transcript(session="f" * 8 + SESSION[8:])
+    more.user("Said in the copy only.")
+    *_, last = (json.loads(line) for line in copy.read_bytes().splitlines())
+    added = {**json.loads(more.data.splitlines()[0]), "parentUuid": last["uuid"]}
+    head = b'{"type":"mode","mode":"normal"}\n'
+    data = head + copy.read_bytes() + json.dumps(added).encode() + b"\n"
+    copy.write_bytes(data)
+    whole = Store.memory()
+    import_paths(Writer(whole), [original, str(copy)])
+    lines = data.splitlines(keepends=True)
+    for count in range(1, len(lines) + 1):
+        store = Store.memory()
+        import_paths(Writer(store), [original])
+        for part in (lines[:count], lines):
+            copy.write_bytes(b"".join(part))
+            import_paths(Writer(store), [], discovered=[str(copy)], format="claude-code")
+        assert branches(store) == branches(whole), count

@@ -255,7 +255,9 @@ class FileImport:
     def _finish(self, planner: FilePlanner, end: int, number: int) -> None:
         """Write the unfinished end of the file, and save where to resume."""
         # A document cannot be appended to: it is read as a whole again.
-        saved = None if self._document or not self._resumable else planner.save()
+        # So is a file without a finished commit of its own: it may turn out to be a copy of another session.
+        waits = self._writer is None or not self._writer.oids or self._writer.waits_for_new_commit
+        saved = None if self._document or waits or not self._resumable else planner.save()
         resumption = None if saved is None else planner.resumes_at()
         oids = {} if self._writer is None else dict(self._writer.oids)
         if resumption is not None:

@@ -178,6 +178,11 @@ class PlanWriter:
         self._objects = {}
         self._bytes = self._batch = 0
 
+    @property
+    def waits_for_new_commit(self) -> bool:
+        """Whether records of a copied session wait for its first commit of its own."""
+        return bool(self._extra_records)
+
     def finish(self) -> WriteResult:
         """Write the rest and return the result; errors as in `take`."""
         # The whole plan may justify a move that one batch could not.
