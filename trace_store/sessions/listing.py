@@ -15,7 +15,7 @@ from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import REPLACED
-from trace_store.context.wording import excerpt, is_inserted
+from trace_store.context.wording import excerpt, is_inserted, own_words
 from trace_store.contracts.ref_names import BRANCHES, TITLES
 from trace_store.disk.files import read_file, replace_file
 from trace_store.errors import (
@@ -56,7 +56,7 @@ def title_ref(format_name: str, session: str) -> str:
     return f"{TITLES}{format_name}/{session}"
 
 
-VERSION = 6
+VERSION = 7
 PROMPT_CHARACTERS = 200
 _FILE = "sessions"
 _ENDS = 50
@@ -150,12 +150,22 @@ def read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
 
 
 def _prompt_in(turns: Sequence[SessionTurn]) -> str:
-    return next((turn.message.text for turn in turns if is_prompt(turn)), "")
+    turn = _first_turn(turns)
+    return "" if turn is None else own_words(turn.message.text) or turn.message.text
+
+
+def _first_turn(turns: Sequence[SessionTurn]) -> SessionTurn | None:
+    """Return the first prompt in the words of the user; else one that a program wrote; None if there is none."""
+    prompts = [turn for turn in turns if is_prompt(turn)]
+    words = ((turn, own_words(turn.message.text)) for turn in prompts)
+    own = (turn for turn, text in words if text.strip() and not is_inserted(text))
+    return next(own, next(iter(prompts), None))
 
 
 def _first_prompt(contexts: ContextCompiler, commit: ObjectId, turns: Sequence[SessionTurn]) -> str:
     """Return the first thing that a person wrote, also if a summary has replaced it."""
-    first = next((turn.message for turn in turns if is_prompt(turn)), None)
+    turn = _first_turn(turns)
+    first = None if turn is None else turn.message
     for entry in contexts.fold(commit).entries:
         if first is not None and entry.address == first.address:
             break
@@ -164,9 +174,10 @@ def _first_prompt(contexts: ContextCompiler, commit: ObjectId, turns: Sequence[S
         if is_user and entry.hidden == REPLACED:
             parts = load_parts(entry.parts, contexts.store.objects.read)
             text = "\n".join(part.text for part in parts if isinstance(part, Text))
+            text = own_words(text)
             if text.strip() and not is_inserted(text):
                 return text
-    return "" if first is None else first.text
+    return "" if first is None else own_words(first.text) or first.text
 
 
 def load_cache(store: Store) -> dict[str, list[Any]]:
