@@ -18,13 +18,14 @@ from trace_store.disk.system_calls import COMMON_FLAGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 READ, APPEND, WRITE = "read", "append", "write"
 CREATE, PRIVATE, PROGRAM = "create", "create for its owner", "create a program"
 
 WRITABLE = stat.S_IWUSR
 """The mode bit that `Disk.protect` clears."""
+READ_ONLY = 0o444
 MAXIMUM_READ_BYTES = 1 << 31
 SETTLED_MS = 50  # file times have a resolution of 1 to 10 ms, so any later change is visible
 _MILLISECOND, _CLOCK = 1_000_000, SystemClock()
@@ -46,6 +47,8 @@ _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 _HAS_LINKS = hasattr(os, "link") and os.link in os.supports_follow_symlinks
 """Whether `os.link` can link a symbolic link itself instead of its target."""
 _NO_LINK = (errno.EEXIST, errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+TAKEN = ".taken"
+"""Suffix of the lines of a log that a process uses."""
 OPENED: dict[int, str] = {}
 """Path of each open descriptor."""
 _REPOSITORY = f"{os.sep}.trace{os.sep}"
@@ -155,10 +158,10 @@ class Disk:
                 return None
             raise failure(error, "stat", path) from error
 
-    def protect(self, fd: int) -> None:
-        """Make an open file read-only for everybody."""
+    def protect(self, fd: int, mode: int = READ_ONLY) -> None:
+        """Set the permission bits of an open file, by default read-only for everybody."""
         try:
-            system_calls.protect(fd)
+            system_calls.protect(fd, mode)
         except OSError as error:
             raise failure(error, "protect", fd) from error
 
@@ -381,6 +384,7 @@ def replace_file(
     durable: bool = True,
     scratch: str = "",
     private: bool = False,
+    mode: int | None = None,
 ) -> None:
     """Replace a file's content atomically.
 
@@ -391,6 +395,7 @@ def replace_file(
         durable: whether to sync before returning.
         scratch: a directory on the same file system for the temporary file; default: the folder of `path`.
         private: whether only the owner can read the file.
+        mode: its permission bits; None: those of a new file.
     """
     folder = os.path.dirname(path)
     disk.make_directory(folder)
@@ -400,12 +405,65 @@ def replace_file(
     temporary = os.path.join(scratch or folder, name)
     create_file(disk, temporary, data, durable=durable, mode=PRIVATE if private else CREATE)
     try:
+        if mode is not None:
+            _set_mode(disk, temporary, mode)
         disk.rename(temporary, path)
     except errors.StorageError:
         disk.remove(temporary)
         raise
     if durable:
         disk.sync_directory(folder)
+
+
+def _set_mode(disk: Disk, path: str, mode: int) -> None:
+    fd = disk.open(path, WRITE)
+    if fd is not None:
+        try:
+            disk.protect(fd, mode)
+        finally:
+            disk.close(fd)
+
+
+def append_line(disk: Disk, path: str, data: bytes) -> None:
+    """Append to a file with one call; create it, for its owner only, if it is absent.
+
+    Raises:
+        StorageError: the disk refuses, or not all of it was written.
+    """
+    fd = disk.open(path, APPEND)
+    if fd is None:
+        disk.make_directory(os.path.dirname(path))
+        fd = disk.open(path, PRIVATE)
+        if fd is None:  # another process was faster
+            fd = disk.open(path, APPEND)
+    if fd is None:
+        raise errors.StorageError(f"cannot open {display_path(path)}", path=path)
+    try:
+        if disk.write(fd, data) != len(data):
+            raise errors.StorageError(f"the disk is full: {display_path(path)}", path=path)
+    finally:
+        disk.close(fd)
+
+
+def take_lines(disk: Disk, path: str, act: Callable[[list[str]], object]) -> None:
+    """Let `act` use the lines of a log that others append to, oldest first, and then remove them.
+
+    If a process was killed while it used lines, they come first. Only one process may do this at a time.
+
+    Raises:
+        StorageError: a file cannot be read or changed.
+    """
+    taken = path + TAKEN
+    for rest in (taken, path):
+        if not disk.exists(rest):
+            continue
+        if rest == path:
+            disk.rename(path, taken)
+        done = 0
+        while len(data := read_file(disk, taken) or b"") > done:  # another process may still write
+            act(data[done:].decode("utf-8", "replace").splitlines())
+            done = len(data)
+        disk.remove(taken)
 
 
 def make_durable_directory(disk: Disk, path: str) -> None:

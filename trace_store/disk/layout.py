@@ -82,6 +82,8 @@ class Layout:
         self.waiting_dir = self.local_dir + sep + "waiting"
         self.seen_file = self.local_dir + sep + "commits"
         self.unlinked_file = self.local_dir + sep + "unlinked"
+        self.spool_file = self.local_dir + sep + "spool"
+        self.capture_file = self.local_dir + sep + "capture"
         self.kept_config_file = self.kept_packs_dir + sep + "config"
         self.quarantine_dir = here + "quarantine"
         self.adopted_file = self.local_dir + sep + "adopted"

@@ -54,7 +54,7 @@ if sys.platform == "win32":
     def sync_directory(path: str) -> None:
         """Do nothing: Windows logs names itself, and cannot open directories."""
 
-    def protect(fd: int) -> None:
+    def protect(fd: int, mode: int) -> None:
         """Do nothing: a file open for writing cannot be made read-only on Windows."""
 
     sync = os.fsync
@@ -91,9 +91,7 @@ else:
         """Release the lock of an open file."""
         fcntl.flock(fd, fcntl.LOCK_UN)
 
-    def protect(fd: int) -> None:
-        """Make an open file read-only for everybody."""
-        os.fchmod(fd, 0o444)
+    protect = os.fchmod
 
     def sync_directory(path: str) -> None:
         """Sync the names in a directory to stable storage."""

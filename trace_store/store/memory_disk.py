@@ -14,7 +14,16 @@ from itertools import count
 from time import sleep, time_ns
 
 from trace_store import errors
-from trace_store.disk.files import APPEND, CREATE, PRIVATE, READ, WRITABLE, WRITE, Disk
+from trace_store.disk.files import (
+    APPEND,
+    CREATE,
+    PRIVATE,
+    READ,
+    READ_ONLY,
+    WRITABLE,
+    WRITE,
+    Disk,
+)
 
 ROOT = 1
 """The number of the root directory."""
@@ -121,9 +130,9 @@ class MemoryDisk(Disk):
         place = (node.mode, node.number, _DEVICE, node.count)
         return os.stat_result((*place, _OWNER, 0, len(node.data), *times), exact)
 
-    def protect(self, fd: int) -> None:
+    def protect(self, fd: int, mode: int = READ_ONLY) -> None:
         node = self._opened(fd)[0]
-        node.mode = stat.S_IFREG | 0o444
+        node.mode = stat.S_IFREG | mode
         self._touch(node)
 
     def exists(self, path: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from trace_store.disk.files import CREATE, PRIVATE, READ, Disk
+from trace_store.disk.files import CREATE, PRIVATE, READ, READ_ONLY, Disk
 from trace_store.errors import StorageError
 
 
@@ -152,9 +152,9 @@ class FailingDisk(Disk):
         self._count("sync")
         super().sync(fd)
 
-    def protect(self, fd: int) -> None:
+    def protect(self, fd: int, mode: int = READ_ONLY) -> None:
         self._count("protect")
-        super().protect(fd)
+        super().protect(fd, mode)
 
     def sync_directory(self, path: str) -> None:
         self._count("sync_directory")

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, count, product
 from random import Random
 
-from trace_store.disk.files import WRITABLE, Disk
+from trace_store.disk.files import READ_ONLY, WRITABLE, Disk
 from trace_store.store.memory_disk import ROOT, MemoryDisk, Naming, Node
 
 NAMES, WRITTEN, SYNCED, NAMES_SYNCED, MODE = "names", "written", "synced", "names synced", "mode"
@@ -146,9 +146,9 @@ class PowerCutDisk(MemoryDisk):
     def sync_directory(self, path: str) -> None:
         self._note_sync(NAMES_SYNCED, self._required(path))
 
-    def protect(self, fd: int) -> None:
-        self._note(DiskEvent(MODE, self._opened(fd)[0].number, mode=stat.S_IFREG | 0o444))
-        super().protect(fd)
+    def protect(self, fd: int, mode: int = READ_ONLY) -> None:
+        self._note(DiskEvent(MODE, self._opened(fd)[0].number, mode=stat.S_IFREG | mode))
+        super().protect(fd, mode)
 
     def link(self, source: str, target: str) -> bool:
         return self.links and super().link(source, target)

@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 
 from trace_store.base.frozen import replace, value
-from trace_store.disk.files import APPEND, PRIVATE, read_file, replace_file
+from trace_store.disk.files import (
+    APPEND,
+    PRIVATE,
+    TAKEN,
+    append_line,
+    read_file,
+    replace_file,
+    take_lines,
+)
 from trace_store.trajectories.reading import git_branch
 
 TYPE_CHECKING = False
@@ -25,7 +33,7 @@ BY_HAND, CONTINUED, BY_REBASE, PICKED = "hand", "continue", "rebase", "pick"
 VARIABLES = ("TRACE_AGENT", "TRACE_TRAJECTORY", "GIT_CHERRY_PICK_HELP", "GIT_REFLOG_ACTION")
 _ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _FIELDS = 9
-_TAKEN, _LATER = ".taken", ".later"
+_LATER = ".later"
 MAXIMUM_LATER = 1000
 """Maximum number of lines that are kept for later."""
 
@@ -105,25 +113,14 @@ def add(store: Store, seen: Sequence[Seen]) -> None:
     Raises:
         StorageError: it cannot be written.
     """
-    disk, path = store.disk, store.layout.seen_file
-    disk.make_directory(store.layout.local_dir)
-    fd = disk.open(path, APPEND)
-    if fd is None:
-        created = disk.open(path, PRIVATE)
-        if created is not None:
-            disk.close(created)
-        fd = disk.open(path, APPEND)
-    if fd is not None:
-        try:
-            disk.write(fd, "".join(each.line() for each in seen).encode("utf-8", "replace"))
-        finally:
-            disk.close(fd)
+    text = "".join(each.line() for each in seen)
+    append_line(store.disk, store.layout.seen_file, text.encode("utf-8", "replace"))
 
 
 def has_lines(store: Store) -> bool:
     """Return True if the log is not empty."""
     path = store.layout.seen_file
-    return any(store.disk.exists(path + end) for end in ("", _TAKEN)) or _has_later(store)
+    return any(store.disk.exists(path + end) for end in ("", TAKEN)) or _has_later(store)
 
 
 def _has_later(store: Store) -> bool:
@@ -160,7 +157,6 @@ def take(store: Store, act: Callable[[Sequence[Seen]], object]) -> None:
         StorageError: a file cannot be read or changed.
     """
     disk, path = store.disk, store.layout.seen_file
-    taken = path + _TAKEN
     disk.make_directory(store.layout.locks_dir)
     lock = disk.open(store.layout.lock_file("seen"), PRIVATE)
     lock = disk.open(store.layout.lock_file("seen"), APPEND) if lock is None else lock
@@ -168,16 +164,13 @@ def take(store: Store, act: Callable[[Sequence[Seen]], object]) -> None:
         return
     try:
         disk.lock(lock)
-        if not disk.exists(taken):  # else a process was killed while it used the lines
-            if not disk.exists(path):
-                act([])
-                return
-            disk.rename(path, taken)
-        done = 0
-        while len(data := read_file(disk, taken) or b"") > done:  # a hook may still be writing
-            lines = data[done:].decode("utf-8", "replace").splitlines()
-            act([each for line in lines if (each := Seen.read(line)) is not None])
-            done = len(data)
-        disk.remove(taken)
+        if not any(disk.exists(path + end) for end in (TAKEN, "")):
+            act([])
+            return
+        take_lines(disk, path, lambda lines: act(_parsed(lines)))
     finally:
         disk.close(lock)
+
+
+def _parsed(lines: Sequence[str]) -> list[Seen]:
+    return [each for line in lines if (each := Seen.read(line)) is not None]
