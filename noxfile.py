@@ -114,6 +114,21 @@ def crash(session: nox.Session) -> None:
 
 
 @nox.session(python="3.11")
+def agents(session: nox.Session) -> None:
+    """Real agents with our hooks: `-- codex gemini` for some. Needs npm, and 1.5 GB in a temporary folder."""
+    install(session)
+    packages = (
+        *("@anthropic-ai/claude-code", "@openai/codex", "@google/gemini-cli", "opencode-ai"),
+        "@github/copilot",
+    )
+    folder = session.create_tmp()
+    words = ("--no-audit", "--no-fund", "--foreground-scripts", "--prefix", folder)
+    session.run("npm", "install", *words, *packages, external=True)
+    programs = os.path.join(folder, "node_modules", ".bin")
+    session.run("python", "-m", "tests.capture.support.agents", programs, *session.posargs)
+
+
+@nox.session(python="3.11")
 def powercut(session: nox.Session) -> None:
     """Real power cuts on ext4, XFS and Btrfs, in mounted images: root and Linux only; `-- xfs --cuts 10` for less."""
     install(session)

@@ -122,6 +122,7 @@ _PORCELAIN = (
     ("tools", "tools:GROUP", "Set or show the tools that a model is offered"),
     ("usage", "usage:GROUP", "Record or show token usage reported by providers"),
     ("bundle", "bundle:GROUP", "Share branches, tags and sessions as one file"),
+    ("hooks", "hooks:GROUP", "Capture sessions of agents, and commits of the code, as they happen"),
 )
 _ANCILLARY = (
     ("config", "config:config", "Show and change settings"),
@@ -165,6 +166,7 @@ _PLUMBING = (
     ("follow", "Print ref moves and emitted events as they happen"),
     ("emit", "Emit an event to `trace follow`"),
     ("count-objects", "Count objects and their disk usage"),
+    ("hook", "Note an event of an agent; the hooks of agents run it"),
 )
 
 COMMANDS = (

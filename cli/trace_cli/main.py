@@ -122,6 +122,12 @@ def _run(words: list[str], invocation: Invocation) -> int:
         if rest == ["--version"]:
             invocation.line(f"trace {__version__}")
             return 0
+        if rest[:1] == ["hook"] and rest[1:] not in ([], ["--help"]):
+            # Hooks of other versions may have other options: none is ever an error.
+            invocation.apply_global_options(folders, directory, **shown)
+            if rest[1] == "git":
+                return int(_load("trace_cli.porcelain.hooks:run_git_hook")(invocation, rest[2:]))
+            return int(_load("trace_cli.plumbing.hook:run")(invocation, words=rest[1:]))
         command = BY_NAME.get(rest[0]) if rest else None
         if command is not None:
             function, given = _load(command.target), rest[1:]

@@ -53,6 +53,7 @@ RUNS: dict[str, list[str]] = {
             "seal",
         )
     },
+    "hooks": ["hooks run"],
     "whohas": ["whohas a"],
     "search": ["search a"],
     "secrets": ["secrets scan"],
@@ -98,6 +99,7 @@ OWNERS = {
     "maintenance.maintenance.Maintenance": "secrets=scan_secrets fsck purge doctor seal adopt pack gc"
     " prune du",
     "store.config.Config": "config=set",
+    "capture": "hooks=catch_up",
     "llm": "model=read_settings",
     "store.trust.Trust": "trust=add",
 }

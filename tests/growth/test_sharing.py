@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import trace_store
 from tests.growth.conftest import Growth, messages
 from tests.growth.support.stores import Place
+from trace_store.capture.spool import WorkerLock
 
 SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"
 FILE = "session.jsonl"
@@ -45,6 +47,36 @@ def test_import_again(growth: Growth) -> None:
 
 def test_import_grown(growth: Growth) -> None:
     growth.check(imported, before=begun, right=has_session)
+
+
+def grown(place: Place) -> None:
+    """Let a session grow after an import."""
+    begun(place)
+    (place.folder / FILE).write_bytes(SAMPLE.read_bytes())
+
+
+def note(place: Place) -> None:
+    """Let the hook of an agent note that, while a worker seems to run."""
+    given = {"transcript_path": str(place.folder / FILE), "cwd": str(place.folder)}
+    lock = WorkerLock(place.repo.store.disk, place.repo.store.layout)
+    assert lock.take()
+    place.trace("hook", "claude-code", stdin=json.dumps(given).encode())
+    lock.release()
+
+
+def noted(place: Place) -> None:
+    grown(place)
+    note(place)
+
+
+def test_agent_hook(growth: Growth) -> None:
+    growth.check(
+        note, before=grown, right=lambda place, _: (place.folder / ".trace/local/spool").exists()
+    )
+
+
+def test_hooks_run(growth: Growth) -> None:
+    growth.check(lambda place: place.trace("hooks", "run", "-q"), before=noted, right=has_session)
 
 
 def test_export(growth: Growth) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from tests.merge.support.lines import ADA
 from tests.support.every_command import ON_A_BRANCH, work
 from trace_cli.commands import COMMANDS, PLUMBING
-from trace_store import Repo
+from trace_store import Repo, capture
 
 ROOT = Path(__file__).parents[2]
 WITHOUT = {"config", "model", "trust", "demo", "completion", "help", "version", "web"}
@@ -46,6 +46,7 @@ ON_THE_REPOSITORY: dict[str, Callable[[Repo], Any]] = {
     "undo": undo_and_redo,
     "redo": undo_and_redo,
     "purge": purge,
+    "hooks": lambda repo: capture.catch_up(repo.writer),
     **{
         name: partial(upkeep, name)
         for name in ("doctor", "fsck", "seal", "adopt", "pack", "gc", "prune", "du")

@@ -99,6 +99,7 @@ AT_EACH_STEP = [
     ["diff"],
     ["trim", "--percent", "99", "--partial"],
     ["sessions"],
+    ["hook", "claude-code"],
 ]
 """What agents and hooks run at every step. Their modules load late what not every verb needs, but may load `json`."""
 LIBRARY = "append"

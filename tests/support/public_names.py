@@ -4,7 +4,13 @@ from __future__ import annotations
 
 PUBLIC = (
     *("trace_store", "trace_store.errors", "trace_store.base.ident"),
-    *("trace_store.context", "trace_store.exporters", "trace_store.importers", "trace_store.llm"),
+    *(
+        "trace_store.capture",
+        "trace_store.context",
+        "trace_store.exporters",
+        "trace_store.importers",
+        "trace_store.llm",
+    ),
     *(
         "trace_store.maintenance",
         "trace_store.merge",

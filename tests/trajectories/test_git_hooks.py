@@ -227,7 +227,7 @@ def test_a_hook_never_makes_a_commit_fail(project: Project, damage: str) -> None
 @pytest.mark.parametrize("hook", ["post-rewrite", "post-commit", "some-later-hook", ""])
 def test_the_hooks_command_never_fails(project: Project, hook: str, stdin: bytes) -> None:
     project.start("Sign in")
-    words = ["trajectory", "hook", "run", *([hook] if hook else ())]
+    words = ["hook", "git", *([hook] if hook else ())]
     outcome = project.trace(*words, stdin=stdin)
     assert (outcome.out, outcome.err) == (b"", "")
 
@@ -253,7 +253,7 @@ def test_other_hooks_are_called_and_restored_unchanged(tmp_path: Path) -> None:
     program(folder / "prepare-commit-msg", '#!/bin/sh\ngrep -q refuse "$1" && exit 1\nexit 0\n')
     (folder / "prepare-commit-msg").chmod(0o555)
     before = hooks_of(folder)
-    project.trace("trajectory", "hook", "git", "--dry-run")
+    project.trace("hooks", "install", "git", "--dry-run")
     assert hooks_of(folder) == before
     project.hook()
     program_ = [sys.executable, "-m", "trace_cli"]
@@ -264,11 +264,9 @@ def test_other_hooks_are_called_and_restored_unchanged(tmp_path: Path) -> None:
     assert log.read_text("utf-8").splitlines() == ["commit", "commit", f"{old} {project.head}"]
     project.write("app.py", "2\n")
     project.git("commit", "-qam", "refuse this", code=1)
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     assert hooks_of(folder) == before
-    assert (
-        "no Trace hooks installed" in project.trace("trajectory", "hook", "git", "--uninstall").err
-    )
+    assert "no Trace hooks installed" in project.trace("hooks", "uninstall", "git").err
 
 
 def test_a_second_installation_changes_nothing(project: Project) -> None:
@@ -277,7 +275,7 @@ def test_a_second_installation_changes_nothing(project: Project) -> None:
     assert set(before) == {"post-commit", "post-rewrite"}
     project.hook()
     assert hooks_of(folder) == before
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     assert hooks_of(folder) == {}
 
 
@@ -294,16 +292,16 @@ def test_an_older_hook_of_ours_is_updated(project: Project) -> None:
 def test_a_program_that_replaced_our_hook_is_not_overwritten(project: Project) -> None:
     folder = project.folder / ".git" / "hooks"
     program(folder / f"post-commit{git_hooks.KEPT}", "#!/bin/sh\n# first\n")
-    program(folder / "post-commit", "#!/bin/sh\n# trace trajectory hook run: not ours\n")
+    program(folder / "post-commit", "#!/bin/sh\n# trace hook git: not ours\n")
     before = hooks_of(folder)
-    outcome = project.trace("trajectory", "hook", "git", code=5)
+    outcome = project.trace("hooks", "install", "git", code=5)
     assert "another program replaced the hook" in outcome.err
     assert f"post-commit{git_hooks.KEPT}" in outcome.err
     assert hooks_of(folder) == before
 
 
 def test_a_hook_that_is_not_executable_stays_off(project: Project) -> None:
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     path, log = project.folder / ".git" / "hooks" / "post-commit", project.folder / "log"
     path.write_text(f"#!/bin/sh\necho called > {log}\n", encoding="utf-8")
     project.hook()
@@ -322,7 +320,7 @@ def test_hooks_go_where_git_looks_for_them(project: Project) -> None:
 
 
 def test_husky_runs_our_hook_and_the_users(project: Project) -> None:
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     program(
         project.folder / ".husky/_/h", 's=".husky/${0##*/}"\n[ ! -f "$s" ] || sh -e "$s" "$@"\n'
     )
@@ -336,7 +334,7 @@ def test_husky_runs_our_hook_and_the_users(project: Project) -> None:
     commit = project.commit("change", app_py="2\n")
     assert project.linked() == [commit]
     assert log.read_text("utf-8") == "called\n"
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     assert own.read_text("utf-8") == f"echo called > {log}\n"
 
 
@@ -353,7 +351,7 @@ def test_a_linked_worktree_shares_the_hooks(project: Project, tmp_path: Path) ->
 def test_a_folder_that_cannot_be_written_is_named(project: Project) -> None:
     (project.folder / "file").write_text("x", encoding="utf-8")
     project.git("config", "core.hooksPath", "file/hooks")
-    outcome = project.trace("trajectory", "hook", "git", code=14)
+    outcome = project.trace("hooks", "install", "git", code=14)
     assert "file" in outcome.err
 
 
@@ -385,12 +383,12 @@ def test_an_earlier_hook_is_restored_even_if_ours_is_missing(project: Project) -
 
 
 def test_a_relative_path_of_hooks_starts_at_the_top(project: Project) -> None:
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     project.git("config", "core.hooksPath", "tools/hooks")
     (project.folder / "src").mkdir()
     changes = git_hooks.install_hooks(Git(str(project.folder / "src")), ["trace"])
     assert {Path(change.path).parent for change in changes} == {project.folder / "tools" / "hooks"}
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     assert not (project.folder / "tools" / "hooks").exists()
 
 
@@ -401,14 +399,14 @@ def test_status_tells_which_program_moved_a_hook(project: Project, suffix: str) 
     (folder / "post-commit").rename(moved)
     program(folder / "post-commit", "#!/bin/sh\n# of another program\n")
     (folder / "post-rewrite").chmod(0o644)
-    found = [json.loads(line) for line in project.trace("tr", "hook", "status", "--json").lines]
+    found = json.loads(project.trace("hooks", "status", "--json").text)["git"]
     assert [(Path(each["path"]).name, each["state"]) for each in found] == [
         ("post-commit", "moved" if suffix == ".legacy" else "replaced"),
         ("post-rewrite", "off"),
         ("prepare-commit-msg", "missing"),
     ]
     assert found[0]["moved"] == str(moved)
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     assert set(hooks_of(folder)) == {"post-commit"}
 
 
@@ -416,7 +414,7 @@ def test_status_tells_which_program_moved_a_hook(project: Project, suffix: str) 
 def test_the_users_own_hook_outlives_another_program(project: Project, suffix: str) -> None:
     """The other program takes our place. What was there before ours is called, and given back."""
     folder, log = project.folder / ".git" / "hooks", project.folder / "log"
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     program(folder / "post-commit", f"#!/bin/sh\necho own >> {log}\n")
     own = (folder / "post-commit").read_bytes()
     project.hook()
@@ -430,7 +428,7 @@ def test_the_users_own_hook_outlives_another_program(project: Project, suffix: s
     assert len(project.linked()) == 1
     assert log.read_text("utf-8").split() == ["other", *(["own"] if suffix == ".legacy" else [])]
     project.hook()
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     found = {name: data for name, (_, _, data) in hooks_of(folder).items()}
     assert found == {"post-commit": other.encode(), f"post-commit{suffix}": own}
 
@@ -440,9 +438,9 @@ def test_a_hook_that_git_tracks_is_left_alone(project: Project) -> None:
     program(project.folder / ".githooks" / "post-commit", "#!/bin/sh\n# of the team\n")
     project.git("add", ".githooks")
     project.git("commit", "-qm", "hooks")
-    outcome = project.trace("trajectory", "hook", "git", code=5)
+    outcome = project.trace("hooks", "install", "git", code=5)
     assert "git tracks the hook" in outcome.err
-    assert 'trace trajectory hook run post-commit "$@"' in outcome.err
+    assert 'trace hook git post-commit "$@"' in outcome.err
     assert project.git("status", "--short", "--", ".githooks") == ""
 
 
@@ -459,7 +457,7 @@ def test_hooks_serve_a_repository_below_the_top_of_the_work_tree(tmp_path: Path)
 
 def test_hooks_from_before_a_setting_are_found(project: Project) -> None:
     project.git("config", "core.hooksPath", ".hk")
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     assert not hooks_of(project.folder / ".git" / "hooks")
 
 
@@ -478,7 +476,7 @@ def test_a_folder_of_hooks_may_be_a_link(project: Project) -> None:
 def test_a_hook_that_goes_by_its_name_keeps_it(project: Project, shell: str, is_link: bool) -> None:
     """It is renamed, and still finds what its name and its folder say."""
     folder, log = project.folder / ".git" / "hooks", project.folder / "log"
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     path = folder / ("dispatch" if is_link else "post-commit")
     name = '$(basename "$0")'
     run = f'echo "{name} $#" >> {log}\n. "$(dirname "$0")/{name}-one"\nexit 3\n'
@@ -493,7 +491,7 @@ def test_a_hook_that_goes_by_its_name_keeps_it(project: Project, shell: str, is_
     project.commit("change", app_py="2\n")
     assert log.read_text("utf-8").splitlines() == ["post-commit 0", "one"]
     assert len(project.linked()) == 1
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     assert hooks_of(folder) == before
 
 
@@ -512,17 +510,17 @@ def test_a_shared_hook_starts_no_program_where_there_is_no_repository(tmp_path: 
 
 
 def test_hooks_that_all_repositories_share_are_named(project: Project, tmp_path: Path) -> None:
-    project.trace("trajectory", "hook", "git", "--uninstall")
+    project.trace("hooks", "uninstall", "git")
     settings = tmp_path / "gitconfig"
     settings.write_text(f"[core]\n\thooksPath = {tmp_path / 'shared'}\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GIT_CONFIG_GLOBAL", str(settings))
-        done = project.trace("trajectory", "hook", "git", "--json")
+        done = project.trace("hooks", "install", "git", "--json")
         assert {json.loads(line)["shared"] for line in done.lines} == {"global"}
-        said = project.trace("trajectory", "hook", "git").err
+        said = project.trace("hooks", "install", "git").err
         assert "all repositories of this user share these hooks (global core.hooksPath)" in said
         project.git("config", "core.hooksPath", "own")
-        assert "share" not in project.trace("trajectory", "hook", "git").err
+        assert "share" not in project.trace("hooks", "install", "git").err
 
 
 def test_a_decision_from_before_a_commit_that_no_hook_saw_is_a_guess(project: Project) -> None:

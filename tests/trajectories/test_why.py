@@ -179,7 +179,7 @@ def test_two_trajectories_may_lead_to_one_commit(project: Project) -> None:
         (["trajectory", "link", "nothing"], 4, "git knows no commit 'nothing'"),
         (["trajectory", "link", "--trajectory", "traj_none"], 4, "no trajectory 'traj_none'"),
         (["trajectory", "export", "--remove"], 2, "--remove requires --git-notes"),
-        (["trajectory", "hook", "git", "extra"], 2, "takes no argument"),
+        (["hooks", "install", "git", "extra"], 2, "unknown agent"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -209,7 +209,7 @@ def test_outside_git_the_folder_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     shutil.rmtree(made.folder / ".git")
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     made.start("Sign in")
-    for words in (["why", "HEAD"], ["trajectory", "link"], ["trajectory", "hook", "git"]):
+    for words in (["why", "HEAD"], ["trajectory", "link"], ["hooks", "install", "git"]):
         assert f"not in a git repository: {made.folder}" in made.trace(*words, code=6).err
     monkeypatch.setenv("PATH", os.devnull)
     assert "cannot run git" in made.trace("why", "HEAD", code=6).err
@@ -227,7 +227,7 @@ def test_the_documented_keys_are_printed(project: Project) -> None:
     project.commit("add", app_py="2\n")
     for section, words in (
         ("trajectory link", ["trajectory", "link"]),
-        ("trajectory hook", ["trajectory", "hook", "git", "--dry-run"]),
+        ("hooks install git", ["hooks", "install", "git", "--dry-run"]),
         ("trajectory export", ["trajectory", "export", "--git-notes"]),
         ("why", ["why", "HEAD"]),
     ):

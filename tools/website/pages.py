@@ -28,6 +28,7 @@ NAVIGATION: dict[str, list[str]] = {
     "Tutorial": ["readme", "tutorial"],
     "How to": [
         "importing",
+        "hooks",
         "looking",
         "searching",
         "web",

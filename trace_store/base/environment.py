@@ -36,6 +36,7 @@ class Environment:
         claude_dir: where Claude Code keeps its sessions (`CLAUDE_CONFIG_DIR`, else `~/.claude`), or "".
         codex_dir: where Codex keeps its sessions (`CODEX_HOME`, else `~/.codex`), or "".
         gemini_dir: where Gemini CLI keeps its chats (`.gemini` in `GEMINI_CLI_HOME`, else `~/.gemini`), or "".
+        copilot_dir: where Copilot CLI keeps its sessions (`COPILOT_HOME`, else `~/.copilot`), or "".
         config_dir: the folder for settings (`XDG_CONFIG_HOME`, else `~/.config`), or "".
         data_dir: the folder for data (`XDG_DATA_HOME`, else `~/.local/share`), or "".
         opencode_database: opencode's database (`OPENCODE_DB`), or "" for those in `data_dir`.
@@ -61,6 +62,7 @@ class Environment:
         claude_dir: str = "",
         codex_dir: str = "",
         gemini_dir: str = "",
+        copilot_dir: str = "",
         config_dir: str = "",
         data_dir: str = "",
         opencode_database: str = "",
@@ -81,6 +83,7 @@ class Environment:
         self.claude_dir = claude_dir
         self.codex_dir = codex_dir
         self.gemini_dir = gemini_dir
+        self.copilot_dir = copilot_dir
         self.config_dir = config_dir
         self.data_dir = data_dir
         self.opencode_database = opencode_database
@@ -116,6 +119,14 @@ class Environment:
         """
         return os.path.join(_existing(self.config_dir, "XDG_CONFIG_HOME"), _FOLDER, name)
 
+    def data_file(self, *names: str) -> str:
+        """Return the path of a file in the user's data folder, which need not exist.
+
+        Raises:
+            StateError: the user has no data folder.
+        """
+        return os.path.join(_existing(self.data_dir, "XDG_DATA_HOME"), _FOLDER, *names)
+
     def store_file(self, store_id: str, name: str) -> str:
         """Return the path of a file about one repository, which need not exist.
 
@@ -129,7 +140,7 @@ class Environment:
         """
         if not store_id or not _HEXADECIMAL.issuperset(store_id):
             raise errors.FormatError("the configuration has no valid store_id")
-        return os.path.join(_existing(self.data_dir, "XDG_DATA_HOME"), _FOLDER, store_id, name)
+        return self.data_file(store_id, name)
 
     def __repr__(self) -> str:
         shown = (name.removeprefix("_") for name in vars(self) if name != "secrets")
@@ -161,6 +172,7 @@ class Environment:
             claude_dir=folder("CLAUDE_CONFIG_DIR", ".claude"),
             codex_dir=folder("CODEX_HOME", ".codex"),
             gemini_dir=os.path.join(gemini_home, ".gemini") if gemini_home else "",
+            copilot_dir=folder("COPILOT_HOME", ".copilot"),
             config_dir=folder("XDG_CONFIG_HOME", ".config"),
             data_dir=folder("XDG_DATA_HOME", ".local", "share"),
             opencode_database=values.get("OPENCODE_DB", ""),

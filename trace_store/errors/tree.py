@@ -125,6 +125,7 @@ class ErrorCode:
     RUN_NOT_FOUND = "run-not-found"
     PORT_IN_USE = "port-in-use"
     PACKAGE_MISSING = "package-missing"
+    SETTINGS_REFUSED = "settings-refused"
 
 
 class TraceError(Exception):

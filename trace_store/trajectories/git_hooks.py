@@ -30,7 +30,9 @@ SHELLS = ("ash", "bash", "dash", "ksh", "sh")
 """Shells whose scripts can be given another name for `$0`."""
 KEPT = ".before-trace"
 """Suffix of the new name of a hook that existed before ours."""
-MARKER = "# Added by `trace trajectory hook git`; the same with --uninstall removes it."
+MARKER = "# Added by `trace hooks install git`; `trace hooks uninstall git` removes it."
+MARKERS = (MARKER, "# Added by `trace trajectory hook git`; the same with --uninstall removes it.")
+"""The second line of our hooks, today and in earlier versions."""
 HOOK_SECONDS = 5.0
 LEGACY, OLD = ".legacy", ".old"
 """Suffixes of the names that pre-commit and lefthook give to hooks that they find."""
@@ -41,7 +43,7 @@ _CALL = '"$before"'
 _SCRIPT = """#!/bin/sh
 {marker}
 run_trace() {{
-{elsewhere}    {command} trajectory hook run {hook} "$@" || trace-store {inside}trajectory hook run {hook} "$@" || :
+{elsewhere}    {command} hook git {hook} "$@" || trace-store {inside}hook git {hook} "$@" || :
 }}
 own=${{0%{legacy}}}
 before="${{own%{old}}}{kept}"
@@ -208,7 +210,11 @@ def hooks_status(folder: str | Git) -> list[HookStatus]:
 def _is_ours(disk: Disk, path: str) -> bool:
     if os.path.islink(path) or not os.path.isfile(path):
         return False
-    return MARKER.encode() in read_unsized(disk, path, _LONGEST_HOOK).splitlines()[1:2]
+    return _is_marked(read_unsized(disk, path, _LONGEST_HOOK))
+
+
+def _is_marked(script: bytes) -> bool:
+    return any(marker.encode() in script.splitlines()[1:2] for marker in MARKERS)
 
 
 class _Hook:
@@ -223,7 +229,7 @@ class _Hook:
         self._data = b""
         if status is not None and not os.path.islink(path) and os.path.isfile(path):
             self._data = read_unsized(disk, path, _LONGEST_HOOK)
-        self._is_ours = MARKER.encode() in self._data.splitlines()[1:2]
+        self._is_ours = _is_marked(self._data)
         self._has_kept = disk.stat(self._kept) is not None
         moved = [path + suffix for suffix in (LEGACY, OLD) if _is_ours(disk, path + suffix)]
         self._moved = "" if self._is_ours else next(iter(moved), "")

@@ -197,6 +197,7 @@ COMPLETED: dict[str, str] = {
     "COMMIT": f"{_HERE}:revisions",
     "EXPORTED": "trace_cli.porcelain.export:forms",
     "HELPED": f"{_HERE}:commands",
+    "HOOKED": "trace_cli.porcelain.hooks:hooked",
     "IMPORTED": "trace_cli.porcelain.import_:formats_of",
     "KEY": f"{_HERE}:settings",
     "MODE": f"{_HERE}:secret_modes",

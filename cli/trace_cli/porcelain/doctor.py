@@ -11,7 +11,7 @@ from trace_cli.porcelain.common import JSON, opened
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted, paint
 from trace_cli.runtime import Invocation
-from trace_store import __version__
+from trace_store import __version__, capture
 from trace_store.maintenance.doctor import Diagnosis
 
 TYPE_CHECKING = False
@@ -26,14 +26,16 @@ def doctor(invocation: Invocation, *, fix: bool) -> ResultsAndCode:
     """Check file system, permissions and git settings.
 
     Checks the file system, permissions and owners of files, the clock, versions, git's settings for .trace, free space,
-    missing objects and leftovers of interrupted operations. Without --fix nothing is changed and no program is run.
-    Each finding has a stable code and a line of advice; the exit code is 7 if there is any. `trace fsck` checks the
-    content.
+    missing objects, leftovers of interrupted operations, and the hooks of agents. Without --fix nothing is changed and
+    no program is run. Each finding has a stable code and a line of advice; the exit code is 7 if there is any. `trace
+    fsck` checks the content.
     """
     if fix:
         yield from porcelain.fsck.repair_repository(invocation, source=None, dry_run=False)
     with opened(invocation, quiet=invocation.as_json) as here:
         found = here.maintenance.doctor()
+        hooks = capture.capture_status(invocation.environment, here.store, folder=invocation.folder)
+        found += hooks.problems
         surroundings = {"trace": __version__, **here.maintenance.versions()}
     yield {"findings": found, "facts": surroundings}, _lines(invocation, found, surroundings)
     return EXIT_INVALID if found else EXIT_OK

@@ -357,7 +357,6 @@ GROUP = Group(
         "score": "trajectory_search:score",
         "compact": "trajectory_search:compact",
         "link": "trajectory_git:link",
-        "hook": "trajectory_git:hook",
         "timeline": "trajectory_export:timeline",
         "export": "trajectory_export:export",
         "mirror": "trajectory_export:mirror",

@@ -181,12 +181,12 @@ def recognises(head: bytes) -> bool:
 
 def finds(environment: Environment, project_dir: str, disk: Disk) -> list[str]:
     """Return the sessions that started in a project's folder or below."""
-    if not environment.home:
+    if not environment.copilot_dir:
         return []
     return [
         path
         for folder in FOLDERS
-        for path in files_in(os.path.join(environment.home, ".copilot", folder), disk, SUFFIXES)
+        for path in files_in(os.path.join(environment.copilot_dir, folder), disk, SUFFIXES)
         if is_below(_worked_in(read_head(disk, path)), project_dir)
     ]
 

@@ -32,10 +32,12 @@ class DatabaseSession:
     Attributes:
         id: session id.
         directory: its working folder.
+        parent: id of the session that it is a subagent of, or "".
     """
 
     id: str
     directory: str
+    parent: str
     _path: str
     _disk: Disk
 
@@ -61,7 +63,7 @@ def database_sessions(path: str, disk: Disk) -> list[DatabaseSession]:
     rows = read_database(path, disk, _KIND, _all_sessions)
     by_id = {row["id"]: row for row in in_order(rows) if isinstance(row.get("id"), str)}
     return [
-        DatabaseSession(id_, _text(row.get("directory")), path, disk)
+        DatabaseSession(id_, _text(row.get("directory")), _text(row.get("parent_id")), path, disk)
         for id_, row in by_id.items()
         if id_
     ]
