@@ -16,6 +16,7 @@ from trace_store.base.lazy_import import names
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store import agents as agents
+    from trace_store import briefing as briefing
     from trace_store import bundles as bundles
     from trace_store import checkpoints as checkpoints
     from trace_store import context as context

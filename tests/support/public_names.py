@@ -4,6 +4,7 @@ from __future__ import annotations
 
 PUBLIC = (
     *("trace_store", "trace_store.errors", "trace_store.base.ident"),
+    "trace_store.briefing",
     *(
         "trace_store.capture",
         "trace_store.context",

@@ -126,6 +126,7 @@ class ErrorCode:
     PORT_IN_USE = "port-in-use"
     PACKAGE_MISSING = "package-missing"
     SETTINGS_REFUSED = "settings-refused"
+    BRIEF_NOT_ALLOWED = "brief-not-allowed"
 
 
 class TraceError(Exception):

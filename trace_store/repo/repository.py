@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from trace_store.agents.agents import Agents
     from trace_store.base.ident import Clock
+    from trace_store.briefing.brief import Brief
     from trace_store.bundles.bundles import Bundles
     from trace_store.checkpoints.checkpoints import Checkpoints, Forks
     from trace_store.compression.budgets import Compression
@@ -309,6 +310,37 @@ class Repo(Line):
     def trajectories(self) -> Trajectories:
         """Trajectories: what agents did and decided during a task."""
         return trace_store.trajectories.trajectories.Trajectories(self.writer)
+
+    def brief(
+        self,
+        *,
+        task: str = "",
+        files: Sequence[str] = (),
+        budget: int = 1_500,
+        folder: Path = ".",
+        for_agent: bool = False,
+    ) -> Brief:
+        """Return what an agent should know at the start: decisions in force, failed approaches, the last session.
+
+        Args:
+            task: the id of a task or trajectory, or words; "" is the current trajectory, and what is recent.
+            files: paths, relative to `folder`, whose decisions are wanted.
+            budget: the maximum number of tokens, in the repository's encoding.
+            folder: a folder in the git repository of the code.
+            for_agent: refuse unless the user allowed it, for callers that hand the brief to an agent by themselves.
+
+        Raises:
+            StateError: `for_agent` is given, and the repository is not allowed to brief agents.
+            InvalidInputError: the budget is too small.
+        """
+        check.text(task=task)
+        check.texts(files=files)
+        check.integer(1, 2**31, budget=budget)
+        check.path(folder=folder)
+        check.flag(for_agent=for_agent)
+        where = os.fspath(folder)
+        given = (task, files, budget, where)
+        return trace_store.briefing.briefs.brief(self.writer, *given, for_agent=for_agent)
 
     @property
     def runs(self) -> Runs:

@@ -59,28 +59,47 @@ class Trust:
     StorageError if the disk fails.
     """
 
-    def __init__(self, environment: Environment | None = None, *, disk: Disk | None = None) -> None:
-        """Use the settings folder of an environment; that of the process if none is given."""
+    def __init__(
+        self,
+        environment: Environment | None = None,
+        *,
+        disk: Disk | None = None,
+        name: str = NAME,
+    ) -> None:
+        """Use the settings folder of an environment; that of the process if none is given.
+
+        `name` is the file name of another list with the same rules.
+        """
         self._environment = environment or Environment.read()
         self._disk = disk or Disk()
+        self._name = name
 
     def list(self) -> List[Trusted]:
         """Return the entries, in order; none without a settings folder."""
         environment = self._environment
         if not environment.config_dir:
             return []
-        path = environment.settings_file(NAME)
+        path = environment.settings_file(self._name)
         found = self._disk.stat(path)
         if found is None:
             return []
         own = environment.user_ids
         if own is not None and (found.st_uid not in own or found.st_mode & _WRITABLE_BY_OTHERS):
             raise errors.StateError(
-                f"other users can write to your list of trusted repositories: {path}",
+                f"other users can write to your list of repositories: {path}",
                 path=path,
             )
         data = read_file(self._disk, path, limit=MAXIMUM_BYTES) or b""
         return [each for line in data.split(b"\n") if (each := _read(line)) is not None]
+
+    def covers(self, directory: Path) -> bool:
+        """Return True if the list has a `.trace` directory, by its real path and owner.
+
+        Raises:
+            NotFoundError: there is no such directory.
+        """
+        real, owner = os.path.realpath(directory), _owner(self._disk, os.fspath(directory))
+        return any(each.covers(real, owner) for each in self.list())
 
     def add(self, path: Path = ".", *, directory: Path | None = None) -> Trusted:
         """Trust the repository in a folder or the nearest folder above it, and return the entry.
@@ -139,7 +158,7 @@ class Trust:
             for each in entries
         ]
         data = "".join(lines).encode("utf-8", "surrogateescape")
-        path = self._environment.settings_file(NAME)
+        path = self._environment.settings_file(self._name)
         make_durable_directory(self._disk, os.path.dirname(path))
         replace_file(self._disk, path, data, private=True)
 
@@ -151,13 +170,12 @@ def check_trusted(disk: Disk, environment: Environment, path: str, what: str) ->
         UntrustedRepositoryError: it is not trusted.
         StateError, StorageError: as `Trust`.
     """
-    real, owner = os.path.realpath(path), _owner(disk, path)
-    if any(each.covers(real, owner) for each in Trust(environment, disk=disk).list()):
+    if Trust(environment, disk=disk).covers(path):
         return
     raise errors.UntrustedRepositoryError(
         f"{path} {what}, and is not trusted",
         path=path,
-        owner=owner,
+        owner=_owner(disk, path),
     )
 
 

@@ -46,13 +46,17 @@ FIELDS = frozenset(
         *("type", "content", "title", "question", "reasoning", "alternatives", "confidence"),
         *("significance", "tags", "raw", "role", "to", "from", "summary", "approach", "time_spent"),
         *("challenges", "learnings", "suggestions", "commit", "patch_id", "subject", "files"),
-        *("branch", "made", "source", "block", "event", "changes", "stash"),
+        *("branch", "made", "source", "block", "event", "changes", "stash", "supersedes", "until"),
     )
 )
 """What a caller may say of an event; other data goes into `raw`."""
+REPLACED_BY = "replaced_by"
+"""The field of a decision with the address of the one that replaced it; an amendment sets it."""
 _ALIKE = 0.75
 """How much of a name must be that of a type to be taken for a misspelling of it, 0 to 1."""
-_LISTS_OF_TEXT = ("challenges", "learnings", "suggestions", "tags", "files", "approaches")
+_LISTS_OF_TEXT = (
+    *("challenges", "learnings", "suggestions", "tags", "files", "approaches", "supersedes"),
+)
 
 
 @value
@@ -167,6 +171,22 @@ class Event:
         return float(found) if isinstance(found, int | float) else None
 
     @property
+    def until(self) -> Time | None:
+        """When a decision ends, in milliseconds since the epoch; None if it has no end."""
+        found = self.data.get("until") if self.type == DECISION else None
+        return found if isinstance(found, int) else None
+
+    @property
+    def replaced_by(self) -> str:
+        """The address of the decision that replaced this one, or ""."""
+        return str(self.data.get(REPLACED_BY, "")) if self.type == DECISION else ""
+
+    @property
+    def supersedes(self) -> tuple[str, ...]:
+        """The addresses of the decisions that this one replaced."""
+        return tuple(map(str, self.data.get("supersedes", ()))) if self.type == DECISION else ()
+
+    @property
     def significance(self) -> str:
         """One of `SIGNIFICANCES`, or ""."""
         return str(self.data.get("significance", ""))
@@ -273,6 +293,10 @@ def _checked(name: str, given: Any) -> Any:
         return given
     if name == "alternatives":
         return [Alternative.read(each).as_map() for each in _listed(name, given)]
+    if name == "until":
+        if isinstance(given, bool) or not isinstance(given, int) or not 0 < given < 2**53:
+            raise errors.InvalidInputError("until is a time in milliseconds", argument=name)
+        return given
     if name in _LISTS_OF_TEXT:
         return [text for each in _listed(name, given) if (text := str(each).strip())]
     if name in ("type", "content", "question", "reasoning", "title", "summary", "approach"):

@@ -9,15 +9,17 @@ messages of a chapter are in the commits between the tips linked before it and t
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 
 from trace_store import context, disk, errors, trajectories
 from trace_store.base.frozen import replace, value
 from trace_store.base.ident import is_count
-from trace_store.base.oid import MINIMUM_PREFIX, ObjectId, is_full_id
+from trace_store.base.oid import MINIMUM_PREFIX, ObjectId, is_full_id, is_prefix
 from trace_store.commit_table import graph
 from trace_store.contracts.ref_names import TRAJECTORIES, check_text, is_ref_name
 from trace_store.objects import operations as ops
+from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import load_message
 from trace_store.objects.parts import Data, Reasoning
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from trace_store.base.ident import Time
-    from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
     from trace_store.store.store import Store
     from trace_store.trajectories.trajectory_index import TrajectoryIndex
@@ -532,6 +533,35 @@ def find_event(trajectory: Trajectory, name: str) -> Event:
         f"{how} {name[:80]!r} of {trajectory.id}",
         code=errors.ErrorCode.EVENT_NOT_FOUND,
         name=trajectory.id,
+    )
+
+
+def find_decision(store: Store, trajectory: str, name: str) -> tuple[str, Event]:
+    """Return a decision, and the id of its trajectory.
+
+    Args:
+        store: the repository's store.
+        trajectory: the id of the trajectory whose numbers (`d1`) count.
+        name: `d1`, or the beginning of an address in any trajectory.
+
+    Raises:
+        MessageNotFoundError: there is no such decision, or there are several.
+    """
+    if name[:1] == "d" and is_count(name[1:]):
+        return trajectory, find_event(read_trajectory(store, trajectory), name)
+    digits = name.removesuffix(".0")
+    found: list[tuple[str, Event]] = []
+    for oid in store.objects.resolve_prefix(digits) if is_prefix(digits) else ():
+        with suppress(errors.CorruptObjectError, errors.NotFoundError, errors.InvalidInputError):
+            meta = read_commit(oid, store.objects.read).meta.get(META)
+            id_ = str(meta.get("id", "")) if isinstance(meta, dict) else ""
+            whole = read_trajectory(store, id_)
+            found += [(id_, each) for each in whole.decisions if each.id == Address.of(oid, 0)]
+    if len(found) == 1:
+        return found[0]
+    how = "several decisions" if found else "no decision"
+    raise errors.MessageNotFoundError(
+        f"{how} {name[:80]!r}", code=errors.ErrorCode.EVENT_NOT_FOUND, name=trajectory
     )
 
 

@@ -137,6 +137,23 @@ class Recorder:
             self.record_waiting(id)
         return self._record(id, new, is_new=is_new, replaces=replaces)
 
+    def record_replacement(
+        self, id: str, new: NewEvent, replaced: Sequence[tuple[str, Event]]
+    ) -> Recorded:
+        """Record a decision and, in the same transaction, that it replaces others.
+
+        Args:
+            id: the id of its trajectory.
+            new: the decision.
+            replaced: the decisions that it replaces, each with the id of its trajectory.
+
+        Raises:
+            As `record`.
+        """
+        for each in dict.fromkeys((id, *(other for other, _ in replaced))):
+            self.record_waiting(each)
+        return self._record(id, [new], replaced=replaced)[0]
+
     def settle(self) -> None:
         """Link the commits that git's hooks noted."""
         if hook_log.has_lines(self._store):
@@ -168,6 +185,7 @@ class Recorder:
         *,
         is_new: bool = False,
         replaces: tuple[ObjectId, ...] = (),
+        replaced: Sequence[tuple[str, Event]] = (),
     ) -> list[Recorded]:
         store, ref = self._store, trajectory_ref(id)
         change = self.writer.begin()
@@ -177,29 +195,54 @@ class Recorder:
 
         def edits(refs: RefReader) -> list[RefEdit]:
             made.clear()
-            parents = tips = refs.tips(ref)
+            tips = refs.tips(ref)
             if is_new and tips:
                 raise errors.AlreadyExistsError(f"{id} exists already", ref=ref)
             if not (is_new or tips):
                 raise not_found(id)
-            state = State(id)
-            if replaces:
-                if tips != replaces:
-                    raise errors.RefChangedError(f"{id} has new events", ref=ref)
-                parents = ()
-            elif tips:
-                state = state_of(store, tips)
+            if replaces and tips != replaces:
+                raise errors.RefChangedError(f"{id} has new events", ref=ref)
+            ends = {id: _End((), State(id))} if is_new or replaces else {}
             for draft in drafts:
-                oid, state = draft.commit(parents, state, store.clock.now())
-                made.append(Recorded(draft.event(oid), state))
-                parents = (oid,)
-            moves = [RefEdit(ref, parents[0], tips[0] if tips else None)] if drafts else []
+                made.append(self._append(ends, id, draft, refs))
+            for other, decision in replaced:
+                by, session = {ev.REPLACED_BY: made[0].event.id.hex}, new[0].session
+                more = {"event": decision.id.hex, "changes": by}
+                data = event_data(ev.AMENDED, more=more)
+                amendment = NewEvent(data, new[0].agent, new[0].time, session)
+                self._append(ends, other, _Draft(change, amendment), refs)
+            moves = [
+                RefEdit(name, end.tips[0], next(iter(refs.tips(name)), None))
+                for each, end in ends.items()
+                if end.tips
+                for name in [trajectory_ref(each)]
+            ]
             if replaces:
                 moves += [history.trash_refs.keep_in_trash(ref, tip) for tip in tips]
             return moves
 
         change.write(edits, reason)
         return made
+
+    def _append(self, ends: dict[str, _End], id: str, draft: _Draft, refs: RefReader) -> Recorded:
+        """Add the commit of an event to the end of a trajectory, which then has it."""
+        if id not in ends:
+            tips = refs.tips(trajectory_ref(id))
+            if not tips:
+                raise not_found(id)
+            ends[id] = _End(tips, state_of(self._store, tips))
+        before = ends[id]
+        oid, state = draft.commit(before.tips, before.state, self._store.clock.now())
+        ends[id] = _End((oid,), state)
+        return Recorded(draft.event(oid), state)
+
+
+@value
+class _End:
+    """The end of a trajectory: its tips, and the state at them."""
+
+    tips: tuple[ObjectId, ...]
+    state: State
 
 
 class _Draft:

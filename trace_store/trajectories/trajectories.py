@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from trace_store import errors, trajectories
 from trace_store.base import check
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from trace_store.trajectories.why import Reason
     from trace_store.writer import Writer
 
+_DAY = 86_400_000
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{8}")
+"""A date without a time."""
 AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
 """Environment variables: the agent's name, and the id of the current trajectory."""
 
@@ -173,6 +177,8 @@ class Recording:
         reasoning: str = "",
         alternatives: Sequence[Alternative | str | Mapping[str, str]] = (),
         confidence: float | None = None,
+        supersedes: str | Sequence[str] = (),
+        until: int | str | None = None,
         **more: Any,
     ) -> Recorded:
         """Record a decision; the question is optional but recommended.
@@ -183,23 +189,53 @@ class Recording:
             reasoning: why.
             alternatives: the options not chosen: values, maps, or texts such as "a queue: more to operate".
             confidence: how sure the agent is, 0 to 1.
+            supersedes: earlier decisions that it replaces, in any trajectory: addresses, or `d2` of this one. They are
+                amended in the same transaction.
+            until: when it ends: milliseconds since the epoch, or a time or date as text; a date is included.
             more: as in `record`.
 
         Raises:
+            MessageNotFoundError: there is no such earlier decision.
             As `record`.
         """
         check.text(question=question, chosen=chosen, reasoning=reasoning)
         if not chosen.strip():
             raise errors.InvalidInputError("a decision needs what was chosen", argument="chosen")
-        return self.record(
-            ev.DECISION,
-            chosen,
-            question=question,
-            reasoning=reasoning,
-            alternatives=alternatives,
-            confidence=confidence,
+        fields = {
+            "question": question,
+            "reasoning": reasoning,
+            "alternatives": alternatives,
+            "confidence": confidence,
+            "until": self._end(until),
             **more,
-        )
+        }
+        if not supersedes:
+            return self.record(ev.DECISION, chosen, **fields)
+        names = [supersedes] if isinstance(supersedes, str) else supersedes
+        check.texts(supersedes=names)
+        return self._replace(chosen, names, fields)
+
+    def _replace(self, chosen: str, names: Sequence[str], fields: dict[str, Any]) -> Recorded:
+        """Record a decision that replaces others; arguments and errors as in `decide`."""
+        trajectory, who = fields.pop("trajectory", ""), self._agent(fields.pop("agent", ""))
+        time, session = fields.pop("time", None), fields.pop("session", None)
+        ev.check_fields(fields)
+        state = self.find(trajectory)
+        old = [reading.find_decision(self._store, state.id, name) for name in dict.fromkeys(names)]
+        fields["supersedes"] = [event.id.hex for _, event in old]
+        data = event_data(ev.DECISION, chosen, fields)
+        new = {**({} if time else self._places()), **data}
+        event = NewEvent(new, who, time, session or self._session())
+        return self._recorder.record_replacement(state.id, event, old)
+
+    def _end(self, until: int | str | None) -> int | None:
+        """Return when a decision ends, in milliseconds since the epoch; None if it has no end."""
+        if not isinstance(until, str):
+            return until
+        moment = parse_moment(until, self._store.clock.now())
+        if moment is None:
+            raise errors.InvalidInputError(f"until: not a time: {until[:80]!r}", argument="until")
+        return moment + _DAY - 1 if _DATE.fullmatch(until.strip()) else moment
 
     def chapter(self, title: str, **more: Any) -> Recorded:
         """Begin a chapter and end the previous one; raises as `record`."""
@@ -341,6 +377,12 @@ class Recording:
                 return Recorded(whole.events[0], whole.state, changed=False)
             return self.record(ev.AMENDED, trajectory=whole.id, agent=agent, changes=changed)
         found = reading.find_event(whole, event)
+        if "supersedes" in changes:
+            raise errors.InvalidInputError(
+                "only a new decision can supersede others", argument="supersedes"
+            )
+        if "until" in changes:
+            changes["until"] = self._end(changes["until"])
         ev.check_fields(changes)
         checked = event_data(found.type, more=changes)
         del checked["type"]

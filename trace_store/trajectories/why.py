@@ -72,7 +72,8 @@ class Basis:
     JSON = (
         "event=event.id time=event.time agent=event.agent question=event.question "
         "chosen=event.content alternatives=event.alternatives reasoning=event.reasoning "
-        "confidence=event.confidence guess=is_guess -is_guess"
+        "confidence=event.confidence until=event.until replaced_by=event.replaced_by? "
+        "guess=is_guess -is_guess"
     )
 
     event: Event

@@ -25,5 +25,6 @@ def __getattr__(name: str) -> object:
         raise errors.StateError(
             "the packages starlette and uvicorn are not installed",
             code=errors.ErrorCode.PACKAGE_MISSING,
+            extra="web",
         )
     return _find(name)

@@ -33,6 +33,7 @@ ALTERNATIVE = Option(
 )
 REASONING = Option("--reasoning", "reasoning", "Why it was chosen", "TEXT")
 QUESTION = Option("--question", "question", "What was to be decided", "TEXT")
+UNTIL = Option("--until", "until", "When the decision ends; a date is included", "TIME")
 CONFIDENCE = Option("--confidence", "confidence", "How sure you are, 0 to 1", "C")
 
 
@@ -55,6 +56,14 @@ def chapter(invocation: Invocation, *, title: str, **options: Any) -> Results:
     TAG,
     Option("--commit", "commit", "The commit of the code that it is about", "COMMIT", default=""),
     Option("--file", "files", "A file that it is about; may be repeated", "FILE", many=True),
+    Option(
+        "--supersedes",
+        "supersedes",
+        "An earlier decision that it replaces: its address, or d2; may be repeated",
+        "DECISION",
+        many=True,
+    ),
+    UNTIL,
     *RECORDING,
 )
 def decision(
@@ -67,12 +76,15 @@ def decision(
     confidence: str | None,
     commit: str,
     files: list[str],
+    supersedes: list[str],
+    until: str | None,
     **options: Any,
 ) -> Results:
     """Record a decision.
 
     A question and --reasoning are optional but recommended. With --question, a `|` in CHOSEN is part of the text. A
-    decision belongs to the next commit, or to that of --commit.
+    decision belongs to the next commit, or to that of --commit. It is in force until --until, or until a later one
+    supersedes it.
 
         trace trajectory decision "Which token?|JWT" --reasoning "No session store" --alternative "sessions: a store"
         trace trajectory decision "pytest" --confidence 0.8
@@ -89,6 +101,8 @@ def decision(
             reasoning=reasoning or "",
             alternatives=alternatives,
             confidence=confidence_of(confidence),
+            supersedes=supersedes,
+            until=until,
             **_about(invocation, tr, commit, files, fields["trajectory"]),
             **fields,
         ),
@@ -156,6 +170,7 @@ def message(invocation: Invocation, *, text: str, to: str, sender: str, **option
     REASONING,
     ALTERNATIVE,
     CONFIDENCE,
+    UNTIL,
     SIGNIFICANCE,
     Option("--title", "title", "The title of a chapter or of the trajectory", "TEXT"),
     Option("--description", "description", "More about the trajectory", "TEXT"),
@@ -170,6 +185,7 @@ def amend(
     event: str,
     alternatives: list[str],
     confidence: str | None,
+    until: str | None,
     significance: str,
     tags: list[str],
     content: str | None,
@@ -195,6 +211,7 @@ def amend(
         "reasoning": reasoning,
         "alternatives": alternatives or None,
         "confidence": confidence_of(confidence),
+        "until": until,
         "significance": significance or None,
         "title": title,
         "description": description,

@@ -133,11 +133,21 @@ def type_label(event: Event) -> str:
 
 
 def notes_on(event: Event) -> list[str]:
-    """Return the notes on an event: confidence, significance, tags, and that it was amended."""
+    """Return the notes on an event: confidence, significance, tags, its end, and that it was amended."""
     found = [event.significance] if event.significance else []
     if event.type == ev.DECISION and event.confidence is not None:
         found.append(f"confidence {percent(event.confidence)}")
-    return found + [f"#{tag}" for tag in event.tags] + (["amended"] if event.versions else [])
+    found += [f"#{tag}" for tag in event.tags]
+    return [
+        *(*found, *standing_of(event)),
+        *(["amended"] if len(event.versions) > bool(event.replaced_by) else []),
+    ]
+
+
+def standing_of(event: Event) -> list[str]:
+    """Return what says that a decision is not in force, or not for ever."""
+    found = [f"replaced by {event.replaced_by[:12]}"] if event.replaced_by else []
+    return found + ([f"until {format_moment(event.until)}"] if event.until else [])
 
 
 def text_of(event: Event, name: str) -> str:

@@ -1,0 +1,92 @@
+"""What the last session left: from its newest soft checkpoint, or from its last messages by the same rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trace_store import errors
+from trace_store.base.ident import format_time
+from trace_store.briefing.brief import plain
+from trace_store.checkpoints.checkpoints import Checkpoints
+from trace_store.checkpoints.hard import SOFT
+from trace_store.checkpoints.work_state import Check, WorkState, work_state
+from trace_store.contracts.ref_names import BRANCHES
+from trace_store.sessions.listing import SessionInfo
+from trace_store.writer import Writer
+
+MAXIMUM_MESSAGES = 2_000
+"""How many of a session's last messages are read, if it has no soft checkpoint."""
+_TASKS, _CONSTRAINTS, _DECISIONS, _CHECKS, _OPEN = 6, 6, 6, 4, 4
+
+
+def last_session_notes(
+    writer: Writer, checkpoints: Checkpoints, session: SessionInfo
+) -> Iterator[tuple[str, str]]:
+    """Yield (address, text) of what a session left, the most important first.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
+    """
+    state, address = _soft_state(checkpoints, session) or _state(writer, session)
+    if state is None:
+        return
+    name = plain(session.title or session.ref.removeprefix(BRANCHES), 100)
+    day = format_time(session.ended)[:10] if session.ended else ""
+    facts = ", ".join(filter(None, (session.agent, day)))
+    yield address, f"{name} ({facts})" if facts else name
+    for text in _notes(state):
+        yield address, text
+    for decision in state.decisions[-_DECISIONS:][::-1]:
+        where = str(decision.address) if decision.address else address
+        yield where, f"Decided: {plain(decision.text, 300)}"
+
+
+def _soft_state(
+    checkpoints: Checkpoints, session: SessionInfo
+) -> tuple[WorkState | None, str] | None:
+    """Return what the newest soft checkpoint of a session's last commit holds; None if there is none."""
+    found = [
+        each for each in checkpoints.list() if each.form == SOFT and each.branch == session.ref
+    ]
+    for each in sorted(found, key=lambda each: each.time, reverse=True):
+        if checkpoints.source(each) != session.tip:
+            continue  # the session went further
+        try:
+            return WorkState.from_map(checkpoints.data(each.name)), f"checkpoints/{each.name}"
+        except (KeyError, TypeError, errors.CorruptObjectError):
+            continue
+    return None
+
+
+def _state(writer: Writer, session: SessionInfo) -> tuple[WorkState | None, str]:
+    context = writer.contexts.compile(session.tip)
+    messages = list(context.messages[-MAXIMUM_MESSAGES:])
+    return (work_state(messages, 0) if messages else None), session.tip.short()
+
+
+def _notes(state: WorkState) -> Iterator[str]:
+    if state.summary:
+        yield plain(state.summary, 600)
+    request = state.latest_request or state.request
+    if request and not state.summary:
+        yield f"Last request: {plain(request, 300)}"
+    if state.outcome:
+        yield f"Outcome: {plain(state.outcome, 400)}"
+    elif state.last_said:
+        yield f"Not finished; last said: {plain(state.last_said, 300)}"
+    for text in state.in_progress[:_TASKS]:
+        yield f"In progress: {plain(text, 160)}"
+    for check in state.checks[-_CHECKS:]:
+        if not check.passed:
+            yield f"Failing: {_check(check)}"
+    for text in state.pending[:_TASKS]:
+        yield f"Not started: {plain(text, 160)}"
+    for text in state.open_ends[:_OPEN]:
+        yield f"Open: {plain(text, 240)}"
+    for text in state.constraints[-_CONSTRAINTS:][::-1]:
+        yield f"The user said: {plain(text, 240)}"
+
+
+def _check(check: Check) -> str:
+    since = f", {check.writes_since} writes since" if check.writes_since else ""
+    return f"{plain(check.program, 60)}: {plain(check.said, 160)}{since}".removesuffix(": ")

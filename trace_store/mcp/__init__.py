@@ -1,0 +1,32 @@
+"""An MCP server: agents search and read the history of one repository, and may record in it if the user allows it.
+
+It needs the extra `mcp`. `server` puts it together, `tools` and `resources` answer, `answers` keeps answers small and
+marked as data, `http` serves on this machine for who knows the token. It calls only what any user of the library could
+call.
+"""
+
+from importlib.util import find_spec
+
+from trace_store import errors
+from trace_store.base.lazy_import import names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.mcp.http import McpHttpServer as McpHttpServer
+    from trace_store.mcp.server import mcp_server as mcp_server
+    from trace_store.mcp.server import serve_stdio as serve_stdio
+
+_HOMES = {"McpHttpServer": "http", "mcp_server": "server", "serve_stdio": "server"}
+_find = names(__name__, _HOMES)
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES and find_spec("mcp") is None:
+        raise errors.StateError(
+            "the package mcp is not installed",
+            code=errors.ErrorCode.PACKAGE_MISSING,
+            extra="mcp",
+        )
+    return _find(name)
