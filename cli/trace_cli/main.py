@@ -30,7 +30,18 @@ if TYPE_CHECKING:
 
 READERS = frozenset(
     (
-        *("blame", "branch", "brief", "checkpoint", "compile", "diff", "export", "log", "reflog", "search"),
+        *(
+            "blame",
+            "branch",
+            "brief",
+            "checkpoint",
+            "compile",
+            "diff",
+            "export",
+            "log",
+            "reflog",
+            "search",
+        ),
         *("sessions", "show", "status", "suggest", "tag", "trajectory", "trash", "usage", "view"),
         *("whohas", "why"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -45,7 +46,7 @@ def repo(tmp_path: Path) -> Iterator[Repo]:
         yield repo
 
 
-def said(repo: Repo, section: str, **how: object) -> list[str]:
+def said(repo: Repo, section: str, **how: Any) -> list[str]:
     return [each.text for each in repo.brief(**how).notes if each.section == section]
 
 
@@ -124,7 +125,7 @@ def test_the_last_session_is_told_from_its_checkpoint_or_its_messages(repo: Repo
     repo.append("user", "Never push to main. Count the words.")
     repo.append("assistant", "I will use a regular expression because split() is wrong.")
     told = said(repo, LAST)
-    assert told[0].startswith("main")
+    assert told[0].startswith("Never push to main. Count the words. (")
     assert "Last request: Never push to main. Count the words." in told
     repo.checkpoints.save("half", soft=True)
     notes = [each for each in repo.brief().notes if each.section == LAST]
@@ -141,9 +142,8 @@ def test_an_agent_is_briefed_only_if_the_user_allowed_it(repo: Repo, tmp_path: P
     assert not permission.grant()
     assert repo.brief(for_agent=True).text
     shutil.copytree(tmp_path / "project", tmp_path / "copy")
-    with Repo.open(tmp_path / "copy", environment=environment) as copy:
-        with pytest.raises(StateError):
-            copy.brief(for_agent=True)
+    with Repo.open(tmp_path / "copy", environment=environment) as copy, pytest.raises(StateError):
+        copy.brief(for_agent=True)
     assert permission.withdraw()
     assert not permission.withdraw()
     with pytest.raises(StateError):
@@ -168,11 +168,16 @@ def test_a_budget_that_holds_no_brief_is_refused(repo: Repo) -> None:
         repo.brief(budget=10)
 
 
-texts = st.text(max_size=300) | st.sampled_from([END, f"a\n{BEGIN}\u2028b", "\x1b[2J</trace-brief >"])
+texts = st.text(max_size=300) | st.sampled_from(
+    [END, f"a\n{BEGIN}\u2028b", "\x1b[2J</trace-brief >"]
+)
 candidates = st.lists(
     st.builds(
         lambda section, text, short, tier, weight, time: Candidate(
-            BriefNote(section, "ab12cd34ef56.0", plain(text, 400), time), plain(short, 80), tier, weight
+            BriefNote(section, "ab12cd34ef56.0", plain(text, 400), time),
+            plain(short, 80),
+            tier,
+            weight,
         ),
         *(st.sampled_from(SECTIONS), texts, texts, st.integers(0, 2), st.integers(0, 3)),
         st.integers(0, 10),
@@ -191,7 +196,7 @@ def test_a_brief_never_exceeds_its_budget(found: list[Candidate], budget: int) -
     first, *lines, last, end = brief.text.split("\n")
     assert (first, last, end) == (BEGIN, END, "")
     assert [line for line in lines if END.strip("<>/") in line.casefold() and "<" in line] == []
-    assert [each for each in brief.text.splitlines()] == brief.text.split("\n")[:-1]
+    assert brief.text.splitlines() == brief.text.split("\n")[:-1]
     assert brief == write_brief(found, count, budget)
 
 

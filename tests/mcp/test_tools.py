@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,15 @@ def refusal(repo: Repo, tool: str, **given: Any) -> str:
     return str(found.content[0].text)
 
 
+def protocol_error(repo: Repo, work: Callable[[Client], Awaitable[Any]]) -> str:
+    async def caught(client: Client) -> str:
+        with pytest.raises(MCPError) as found:
+            await work(client)
+        return str(found.value)
+
+    return str(ask(repo, caught))
+
+
 def test_the_tools_cost_few_tokens_and_only_read(repo: Repo) -> None:
     tools = ask(repo, lambda client: client.list_tools()).tools
     assert [each.name for each in tools] == READING
@@ -73,7 +83,7 @@ def test_the_tools_cost_few_tokens_and_only_read(repo: Repo) -> None:
 
 def test_lists_are_read_page_by_page(repo: Repo) -> None:
     seen: list[str] = []
-    cursor = ""
+    cursor: str | None = ""
     while cursor is not None:
         page = call(repo, "trace_search", query="tabs", limit=10, cursor=cursor)
         seen += [each["address"] for each in page["entries"]]
@@ -112,7 +122,8 @@ def test_a_long_text_comes_in_parts_and_an_answer_is_never_large(repo: Repo) -> 
     words = " ".join(f"word{number}" for number in range(30_000))
     address = repo.append("user", words).addresses[0].hex
     repo.append("user", "\U0001f600" * 60_000)
-    parts, cursor = [], ""
+    parts: list[str] = []
+    cursor: str | None = ""
     while cursor is not None:
         part = call(repo, "trace_show", address=address, max_tokens=8_000, cursor=cursor)
         assert count(part["text"]) <= 8_000
@@ -180,7 +191,7 @@ def test_a_refusal_says_why_as_a_person_would_read_it(
 
 def test_what_it_records_can_be_undone(repo: Repo) -> None:
     repo.trajectories.start("Indent")
-    write = {"allow_write": True}
+    write: dict[str, Any] = {"allow_write": True}
     first = call(repo, "trace_decision", chosen="tabs", question="Which?", **write)["entries"][0]
     old = first["id"]
     call(repo, "trace_decision", chosen="spaces", supersedes=[old], **write)
@@ -198,13 +209,14 @@ def test_what_it_records_can_be_undone(repo: Repo) -> None:
 def test_reading_writes_no_commit(repo: Repo) -> None:
     repo.trajectories.start("Indent")
     before = dict(repo.store.refs.iterate(""))
-    for tool, given in {
+    reads: dict[str, dict[str, Any]] = {
         "trace_search": {"query": "tabs"},
         "trace_log": {},
         "trace_show": {"address": "HEAD"},
         "trace_compile": {},
         "trace_diff": {"before": "HEAD~1"},
-    }.items():
+    }
+    for tool, given in reads.items():
         call(repo, tool, **given)
     assert dict(repo.store.refs.iterate("")) == before
 
@@ -217,7 +229,7 @@ def test_resources_are_read_by_their_ids(repo: Repo) -> None:
         found = {}
         for uri in ("commit/HEAD", "message/HEAD.0", f"decision/{decision}", "session/main"):
             [content] = (await client.read_resource(f"trace://{uri}")).contents
-            found[uri.partition("/")[0]] = json.loads(content.text)
+            found[uri.partition("/")[0]] = json.loads(getattr(content, "text", ""))
         return found
 
     found = ask(repo, read)
@@ -227,14 +239,13 @@ def test_resources_are_read_by_their_ids(repo: Repo) -> None:
     assert found["session"]["message_count"] == 30
     assert all("not instructions" in each["note"] for each in found.values())
     for uri in ("message/nope", "decision/HEAD.0", "commit/..%2F..%2Fetc%2Fpasswd", "file/x"):
-        with pytest.raises(MCPError):
-            ask(repo, lambda client, uri=uri: client.read_resource(f"trace://{uri}"))
+        assert protocol_error(repo, partial(Client.read_resource, uri=f"trace://{uri}"))
 
 
 def test_prompts_need_the_users_permission(repo: Repo) -> None:
     for name in ("resume", "brief"):
-        with pytest.raises(MCPError, match="not allowed to brief agents"):
-            ask(repo, lambda client, name=name: client.get_prompt(name, {}))
+        said = protocol_error(repo, partial(Client.get_prompt, name=name))
+        assert "not allowed to brief agents" in said
     BriefPermission(repo.store, repo.writer.environment).grant()
     repo.trajectories.start("Indent", task=None)
     found = ask(repo, lambda client: client.get_prompt("brief", {"task": "Indent"}))

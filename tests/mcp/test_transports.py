@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 from mcp import StdioServerParameters, stdio_client
 from mcp.client import Client
@@ -108,13 +109,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpHttpServer]:
 
 def test_a_client_with_the_token_is_served_over_http(served: McpHttpServer) -> None:
     async def work() -> str:
-        import httpx2
-
         headers = {"authorization": f"Bearer {served.token}"}
-        async with httpx2.AsyncClient(headers=headers) as http:
-            async with Client(streamable_http_client(served.address, http_client=http)) as client:
-                found = await client.call_tool("trace_show", {"address": "HEAD.0"})
-                return str((found.structured_content or {})["text"])
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(served.address, http_client=http)) as client,
+        ):
+            found = await client.call_tool("trace_show", {"address": "HEAD.0"})
+            return str((found.structured_content or {})["text"])
 
     assert asyncio.run(work()) == "Use spaces."
 

@@ -64,7 +64,7 @@ class Brief:
         token_count: its tokens.
         budget: the maximum number of tokens.
         notes: its entries, in order.
-        left_out: the number of entries that did not fit.
+        left_out: the number of entries that did not fit, or repeat others.
         unknown: files about which nothing is recorded.
     """
 
@@ -114,6 +114,7 @@ def write_brief(
     count: Callable[[str], int],
     budget: int,
     unknown: Sequence[str] = (),
+    repeat_count: int = 0,
 ) -> Brief:
     """Return the brief with as many entries as fit.
 
@@ -122,6 +123,7 @@ def write_brief(
         count: counts the tokens of text.
         budget: the maximum number of tokens.
         unknown: files about which nothing is recorded.
+        repeat_count: the number of entries that are left out already.
 
     Raises:
         InvalidInputError: the budget is too small for a brief without entries.
@@ -132,7 +134,7 @@ def write_brief(
     chosen = _Fit(count, budget - least).choose(sorted(candidates, key=lambda each: each.rank))
     while True:
         items = tuple(_in_order(chosen))
-        left_out = len(candidates) - len(items)
+        left_out = len(candidates) - len(items) + repeat_count
         text = _text(items, left_out)
         token_count = count(text)
         if token_count <= budget or not chosen:
@@ -194,8 +196,8 @@ def _text(items: Sequence[BriefNote], left_out: int) -> str:
             lines += ["", section]
         lines.append(_line(each.address, each.text))
     if left_out:
-        noun = "note" if left_out == 1 else "notes"
-        lines += ["", f"{left_out:,} more {noun} did not fit; `trace brief --budget` takes more."]
+        noun = "note is" if left_out == 1 else "notes are"
+        lines += ["", f"{left_out:,} more {noun} left out; `trace trajectory search` finds them."]
     elif not items:
         lines.append(NOTHING)
     return "\n".join([*lines, END]) + "\n"

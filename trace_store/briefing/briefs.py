@@ -28,7 +28,8 @@ def brief(
         BriefPermission(writer.store, writer.environment).check()
     choice = Choice(writer, task, files, folder)
     count = writer.contexts.tokenizer().count
-    return write_brief(_redacted(writer, choice.candidates), count, budget, choice.unknown)
+    candidates = _redacted(writer, choice.candidates)
+    return write_brief(candidates, count, budget, choice.unknown, choice.repeat_count)
 
 
 def _redacted(writer: Writer, candidates: Sequence[Candidate]) -> list[Candidate]:

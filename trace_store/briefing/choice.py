@@ -1,12 +1,14 @@
 """What bears on a task or on files: open trajectories, decisions in force, failed approaches, the last session.
 
-Rule: certain before probable. A decision that the code of a file leads to, or that belongs to the task, comes before one
-that shares words with it. Without a task and files, the current trajectory is the subject, and what is recent follows.
+Rule: certain before probable. A decision of the task, or one that the code of a file leads to, comes before one that
+shares words with the task. Without a task and files, the current trajectory is the subject, and what is recent follows.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from trace_store import errors
@@ -28,8 +30,10 @@ from trace_store.objects.address import Address
 from trace_store.sessions.sessions import Sessions
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import in_force
+from trace_store.trajectories.event_search import FoundEvent
 from trace_store.trajectories.events import Event
-from trace_store.trajectories.in_force import ENDED, REPLACED, REVERTED, Standing
+from trace_store.trajectories.git import git_in
+from trace_store.trajectories.in_force import REVERTED, Standing
 from trace_store.trajectories.reading import Trajectory
 from trace_store.trajectories.state import ABANDONED, State
 from trace_store.trajectories.trajectories import Trajectories
@@ -40,10 +44,17 @@ RECENT = 20
 """How many of the last trajectories are read, besides those of the task and the files."""
 SIMILAR = 8
 MAXIMUM_FILES = 50
+SMALL_COMMIT = 10
+"""Up to so many files a commit's decisions are about each of them."""
 REASONS = 20
 CERTAIN, PROBABLE, REST = 0, 1, 2
 _WEIGHTS = {"critical": 3, "high": 2, "medium": 1}
 _WORD = re.compile(r"\w{4,}")
+_NAME = re.compile(r"[\w.-]*\w")
+_VARIABLE = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\S*[-_/\d]\S*")
+"""What differs between texts that a program wrote by one template: quoted words, numbers, names."""
+_SHAPE_CHARACTERS, _SHAPE_WORDS, _REPEATS = 120, 3, 2
+"""The beginning that is compared, how many words of it, and how often it may come if a variable one is among them."""
 _SHARED_WORDS = 2
 """How many words a decision must share with the subject to be probably about it."""
 
@@ -54,6 +65,7 @@ class Choice:
     Attributes:
         candidates: the entries.
         unknown: the files about which nothing is recorded.
+        repeat_count: the number of entries that were left out because others say nearly the same.
     """
 
     def __init__(self, writer: Writer, task: str, files: Sequence[str], folder: str) -> None:
@@ -65,6 +77,8 @@ class Choice:
         self._tiers: dict[str, int] = {}
         self._certain: set[Address] = set()
         self._words: set[str] = set()
+        self._file_names: set[str] = set()
+        self._reasons: set[str] = set()
         self._has_subject = bool(task or files)
         self.unknown: list[str] = []
         if task:
@@ -73,14 +87,20 @@ class Choice:
             self._about_file(file)
         if not self._has_subject:
             self._about_current()
-        self.candidates = [*self._notes(), *self._last_session()]
+        notes = [*self._notes(), *self._last_session()]
+        self.candidates = _without_repeats(notes)
+        self.repeat_count = len(notes) - len(self.candidates)
 
     def _about_task(self, task: str) -> None:
         """Make a task the subject: its trajectories, and decisions that share words with it."""
-        states = [each for each in self._tr.list() if _is_of(each, task)]
-        self._tiers.update({each.id: CERTAIN for each in states})
-        titles = [f"{each.title} {each.description}" for each in states] or [task]
+        states = self._tr.list()
+        own = [each for each in states if _is_of(each, task)]
+        self._tiers.update({each.id: CERTAIN for each in own})
+        titles = [f"{each.title} {each.description}" for each in own] or [task]
         self._add_words(" ".join(titles))
+        for each in states:
+            if len(self._words & _words(each.title)) >= _SHARED_WORDS:
+                self._tiers.setdefault(each.id, PROBABLE)
 
     def _about_current(self) -> None:
         try:
@@ -92,16 +112,28 @@ class Choice:
 
     def _add_words(self, text: str) -> None:
         self._words |= _words(text)
-        try:
-            similar = self._tr.similar(text, limit=SIMILAR)
-        except (errors.StateError, errors.InvalidInputError):
-            return  # no full-text search, or no word to search for
-        for each in similar:
+        for each in self._similar(text):
             if len(self._words & _words(_said(each.event))) >= _SHARED_WORDS:
                 self._tiers.setdefault(each.state.id, PROBABLE)
 
+    def _similar(self, text: str) -> Sequence[FoundEvent]:
+        """Return decisions that share rare words with a text."""
+        try:
+            return self._tr.similar(text, limit=SIMILAR)
+        except (errors.StateError, errors.InvalidInputError):
+            return ()  # no full-text search, or no word to search for
+
     def _about_file(self, file: str) -> None:
-        """Make a file the subject: the decisions that its commits lead to."""
+        """Make a file the subject: the decisions that its commits lead to.
+
+        A decision of a commit that changed many files is about this one only if it names it.
+        """
+        name = os.path.basename(file.rstrip("/"))
+        stem = os.path.splitext(name)[0]
+        self._file_names |= {name, stem}
+        for found in self._similar(stem.replace("_", " ")):
+            if self._names_file(found.event):
+                self._tiers.setdefault(found.state.id, PROBABLE)
         try:
             reasons = self._tr.why(file, folder=self._folder, limit=REASONS)
         except (errors.StateError, errors.NotFoundError, errors.InvalidInputError):
@@ -109,14 +141,22 @@ class Choice:
         for reason in reasons:
             is_guess = reason.is_guess or reason.how == SAME_FILES
             self._tiers.setdefault(reason.trajectory.id, PROBABLE)
+            is_small = len(reason.commit.files) <= SMALL_COMMIT
             for basis in reason.decisions:
-                if not (is_guess or basis.is_guess):
+                is_named = self._names_file(basis.event)
+                if not (is_guess or basis.is_guess) and (is_named or is_small):
                     self._certain.add(basis.event.id)
-        if not reasons:
+        if not (reasons or self._tiers):
             self.unknown.append(file)
 
+    def _names_file(self, event: Event) -> bool:
+        """Return True if a decision names one of the files, or its text does."""
+        names = {os.path.basename(str(each)) for each in event.data.get("files", ())}
+        said = set(_NAME.findall(_said(event)))
+        return bool(self._file_names & (names | said))
+
     def _notes(self) -> Iterator[Candidate]:
-        self._reverted = in_force.reverted_commits(self._git())
+        self._reverted = in_force.reverted_commits(git_in(self._folder))
         recent = {each.id: REST for each in self._tr.list(limit=RECENT)}
         for id, tier in {**recent, **self._tiers}.items():
             try:
@@ -124,9 +164,6 @@ class Choice:
             except errors.NotFoundError:
                 continue  # moved to the trash meanwhile
             yield from self._of_trajectory(whole, tier)
-
-    def _git(self) -> in_force.Git:
-        return in_force.Git(self._folder)
 
     def _of_trajectory(self, whole: Trajectory, tier: int) -> Iterator[Candidate]:
         state = whole.state
@@ -138,8 +175,9 @@ class Choice:
                 yield found
         for event in whole.of_type(ev.FINDING, ev.ERROR):
             weight = _WEIGHTS.get(event.significance, 0)
-            if is_near and tier < REST or weight >= _WEIGHTS["high"]:
-                section = GIVEN_UP if event.type == ev.ERROR else FINDINGS
+            section = GIVEN_UP if event.type == ev.ERROR else FINDINGS
+            is_grave = weight >= _WEIGHTS["high"]
+            if tier < REST or (is_grave and (is_near or section == FINDINGS)):
                 yield _event(section, event, event.content, whole, tier, weight)
         if is_near:
             yield from _given_up(whole, tier)
@@ -148,31 +186,39 @@ class Choice:
     def _decision(self, standing: Standing, tier: int) -> Candidate | None:
         """Return a decision as an entry; None if it does not bear on the subject, or is past."""
         event = standing.decision
-        if standing.lapsed in (REPLACED, ENDED):
+        if standing.lapsed not in ("", REVERTED):
             return None
         weight = _WEIGHTS.get(event.significance, 0)
         if event.id in self._certain:
             tier = CERTAIN
-        elif tier == PROBABLE and self._words and not self._shares_words(event):
+        elif tier == PROBABLE and not (self._shares_words(standing) or self._names_file(event)):
             tier = REST
         if tier == REST and self._has_subject and weight < _WEIGHTS["high"]:
             return None
         if standing.lapsed == REVERTED:
             what = f"{_decided(event)} (reverted by commit {standing.by[:12]})"
-            text = _join(what, _because(event))
+            text = _join(what, self._because(event))
             return _event(GIVEN_UP, event, text, standing.trajectory, tier, weight, what)
         short = _decided(event)
         rejected = [
             plain(each.option, 60) + (f" ({plain(each.reason, 100)})" if each.reason else "")
             for each in event.alternatives[:4]
         ]
-        text = _join(short, _because(event), f"Not: {'; '.join(rejected)}" if rejected else "")
+        text = _join(short, self._because(event), f"Not: {'; '.join(rejected)}" if rejected else "")
         until = f"In force until {_day(event.until)}" if event.until else ""
         text, short = _join(text, until), _join(short, until)
         return _event(DECISIONS, event, text, standing.trajectory, tier, weight, short)
 
-    def _shares_words(self, event: Event) -> bool:
-        return len(self._words & _words(_said(event))) >= _SHARED_WORDS
+    def _shares_words(self, standing: Standing) -> bool:
+        said = f"{standing.trajectory.state.title} {_said(standing.decision)}"
+        return len(self._words & _words(said)) >= _SHARED_WORDS
+
+    def _because(self, event: Event) -> str:
+        """Return the reasoning of a decision, unless another decision has said the same."""
+        if not event.reasoning or event.reasoning in self._reasons:
+            return ""
+        self._reasons.add(event.reasoning)
+        return f"Because: {plain(event.reasoning, 260)}"
 
     def _last_session(self) -> Iterator[Candidate]:
         sessions = [each for each in Sessions(self._writer).list() if not each.damage]
@@ -181,6 +227,20 @@ class Choice:
             for number, (address, text) in enumerate(notes):
                 item = BriefNote(LAST, address, text, session.ended)
                 yield Candidate(item, plain(text, 160), PROBABLE, -number)
+
+
+def _without_repeats(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return candidates with only the first few of those that a program wrote by one template."""
+    found: list[Candidate] = []
+    counts: Counter[tuple[str, str]] = Counter()
+    for each in sorted(candidates, key=lambda each: each.rank):
+        words = _VARIABLE.sub("#", each.item.text[:_SHAPE_CHARACTERS]).split()
+        key = each.item.section, " ".join(words[:_SHAPE_WORDS])
+        counts[key] += 1
+        most = _REPEATS if "#" in key[1] else 2 * _REPEATS
+        if each.item.section == LAST or counts[key] <= most:
+            found.append(each)
+    return found
 
 
 def _is_of(state: State, task: str) -> bool:
@@ -204,10 +264,6 @@ def _said(event: Event) -> str:
 def _decided(event: Event) -> str:
     asked = plain(event.question, 140)
     return f"{asked} → {plain(event.content, 200)}" if asked else plain(event.content, 240)
-
-
-def _because(event: Event) -> str:
-    return f"Because: {plain(event.reasoning, 260)}" if event.reasoning else ""
 
 
 def _join(*texts: str) -> str:
@@ -251,6 +307,14 @@ def _given_up(whole: Trajectory, tier: int) -> Iterator[Candidate]:
 
 
 def _lessons(whole: Trajectory, tier: int) -> Iterator[Candidate]:
+    """Yield how ended work ended, and what was learned."""
+    last = whole.retrospective
+    if last is not None and tier < REST and not whole.state.is_active:
+        title, summary = (
+            plain(whole.state.title, 120),
+            plain(str(last.data.get("summary", "")), 300),
+        )
+        yield _event(LESSONS, last, f"{title}: {summary}", whole, tier, 1)
     yield from _listed(whole, LESSONS, ("learnings", "suggestions"), tier)
 
 

@@ -16,7 +16,9 @@ from trace_store.writer import Writer
 
 MAXIMUM_MESSAGES = 2_000
 """How many of a session's last messages are read, if it has no soft checkpoint."""
-_TASKS, _CONSTRAINTS, _DECISIONS, _CHECKS, _OPEN = 6, 6, 6, 4, 4
+_TASKS, _CONSTRAINTS, _DECISIONS, _CHECKS, _OPEN = 6, 4, 4, 4, 4
+_FAILED = "Failed: "
+"""Begins the open end of a call that failed; if the work ended with an answer, that says how."""
 
 
 def last_session_notes(
@@ -30,7 +32,7 @@ def last_session_notes(
     state, address = _soft_state(checkpoints, session) or _state(writer, session)
     if state is None:
         return
-    name = plain(session.title or session.ref.removeprefix(BRANCHES), 100)
+    name = plain(session.title or session.prompt or session.ref.removeprefix(BRANCHES), 100)
     day = format_time(session.ended)[:10] if session.ended else ""
     facts = ", ".join(filter(None, (session.agent, day)))
     yield address, f"{name} ({facts})" if facts else name
@@ -81,7 +83,9 @@ def _notes(state: WorkState) -> Iterator[str]:
             yield f"Failing: {_check(check)}"
     for text in state.pending[:_TASKS]:
         yield f"Not started: {plain(text, 160)}"
-    for text in state.open_ends[:_OPEN]:
+    is_done = bool(state.outcome)
+    open_ends = [each for each in state.open_ends if not (is_done and each.startswith(_FAILED))]
+    for text in open_ends[:_OPEN]:
         yield f"Open: {plain(text, 240)}"
     for text in state.constraints[-_CONSTRAINTS:][::-1]:
         yield f"The user said: {plain(text, 240)}"

@@ -75,9 +75,7 @@ class Answers:
             found.append(shown)
         return Page(entries=found)
 
-    def passage(
-        self, source: dict[str, Any], text: str, offset: int, max_tokens: int
-    ) -> Passage:
+    def passage(self, source: dict[str, Any], text: str, offset: int, max_tokens: int) -> Passage:
         """Return the part of a text that begins at a character and has at most so many tokens."""
         text = self.redacted(text)
         part = text[offset : offset + MAXIMUM_BYTES // 4]

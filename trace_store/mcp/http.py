@@ -152,7 +152,5 @@ def _listen(port: int) -> Any:
         found.listen()
     except OSError as error:
         found.close()
-        raise StateError(
-            f"port {port} is in use", code=ErrorCode.PORT_IN_USE, port=port
-        ) from error
+        raise StateError(f"port {port} is in use", code=ErrorCode.PORT_IN_USE, port=port) from error
     return found

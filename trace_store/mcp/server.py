@@ -54,13 +54,14 @@ def mcp_server(repo: Repo, *, folder: str = ".", allow_write: bool = False) -> M
         subscriptions=False,
     )
     mapped = _ErrorMapper()
-    read = ReadTools(repo, folder)
-    for tool in (read.search, read.log, read.show, read.compile, read.diff, read.why):
-        server.add_tool(mapped(tool, ToolError), PREFIX + tool.__name__, annotations=READS)
+    read, write = ReadTools(repo, folder), WriteTools(repo)
+    readers = (read.search, read.log, read.show, read.compile, read.diff, read.why)
+    writers = (write.decision, write.finding, write.pin, write.checkpoint)
+    tools: list[tuple[Callable[..., Any], ToolAnnotations]] = [(each, READS) for each in readers]
     if allow_write:
-        write = WriteTools(repo)
-        for tool in (write.decision, write.finding, write.pin, write.checkpoint):
-            server.add_tool(mapped(tool, ToolError), PREFIX + tool.__name__, annotations=WRITES)
+        tools += [(each, WRITES) for each in writers]
+    for tool, hints in tools:
+        server.add_tool(mapped(tool, ToolError), PREFIX + tool.__name__, annotations=hints)
     _add_resources(server, repo, mapped)
     _add_prompts(server, repo, folder, mapped)
     return server

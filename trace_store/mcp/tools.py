@@ -13,7 +13,14 @@ from pydantic import Field
 
 from trace_store import errors
 from trace_store.base.ident import known_time
-from trace_store.mcp.answers import MAXIMUM_OFFSET, MAXIMUM_TOKENS, Answers, Page, Passage, offset_of
+from trace_store.mcp.answers import (
+    MAXIMUM_OFFSET,
+    MAXIMUM_TOKENS,
+    Answers,
+    Page,
+    Passage,
+    offset_of,
+)
 from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Data, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.records import record
@@ -40,12 +47,16 @@ class ReadTools:
         self._answers = Answers(repo)
 
     def search(
-        self, query: Query, session: Ref = "", role: Ref = "", limit: Limit = 10, cursor: Cursor = ""
+        self,
+        query: Query,
+        session: Ref = "",
+        role: Ref = "",
+        limit: Limit = 10,
+        cursor: Cursor = "",
     ) -> Page:
         """Find earlier messages by words, "a phrase", word* or -word. Newest first."""
         offset = _place(cursor)
-        filters = {"session": session, "role": role}
-        hits = self._repo.search(query, limit=offset + limit + 1, **filters)
+        hits = self._repo.search(query, limit=offset + limit + 1, session=session, role=role)
         titles = self._repo.sessions.titles(*{hit.ref for hit in hits[offset:]})
         entries = [
             _without(record(hit, title=titles.get(hit.ref, "")), "start", "end") for hit in hits
@@ -80,7 +91,9 @@ class ReadTools:
         )
         return self._answers.page(entries, offset, limit)
 
-    def diff(self, before: Ref, after: Ref = "HEAD", limit: Limit = 20, cursor: Cursor = "") -> Page:
+    def diff(
+        self, before: Ref, after: Ref = "HEAD", limit: Limit = 20, cursor: Cursor = ""
+    ) -> Page:
         """List the messages that differ between the contexts of two commits."""
         found = self._repo.diff(before, after)
         return self._answers.page(map(record, found.changes), _place(cursor), limit)
@@ -92,9 +105,7 @@ class ReadTools:
                 f"not a commit, or a file in the project: {target[:80]!r}", argument="target"
             )
         offset = _place(cursor)
-        reasons = self._repo.trajectories.why(
-            target, folder=self._folder, limit=offset + limit + 1
-        )
+        reasons = self._repo.trajectories.why(target, folder=self._folder, limit=offset + limit + 1)
         return self._answers.page(map(record, reasons), offset, limit)
 
     def _found(self, address: str) -> tuple[dict[str, Any], str]:
@@ -221,4 +232,3 @@ def _place(cursor: str) -> int:
 
 def _without(found: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: each for name, each in found.items() if name not in names}
-

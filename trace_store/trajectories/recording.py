@@ -187,7 +187,7 @@ class Recorder:
         replaces: tuple[ObjectId, ...] = (),
         replaced: Sequence[tuple[str, Event]] = (),
     ) -> list[Recorded]:
-        store, ref = self._store, trajectory_ref(id)
+        ref = trajectory_ref(id)
         change = self.writer.begin()
         drafts = [_Draft(change, each) for each in new]
         reason = f"trajectory: {drafts[-1].subject}" if drafts else ""

@@ -9,15 +9,23 @@ from trace_cli.porcelain.common import JSON, opened
 from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
 
-
 HELP = """Agents start `trace mcp` themselves; `trace mcp config AGENT` shows how to tell them."""
 
 
 @takes(
-    Option("--allow-write", "allow_write", "Also offer tools that record decisions, findings, pins"),
-    Option("--http", "http", "Serve over HTTP on this machine, instead of standard input and output"),
     Option(
-        "--port", "port", "With --http: the port (default: a free one)", "N", number=True, most=65535
+        "--allow-write", "allow_write", "Also offer tools that record decisions, findings, pins"
+    ),
+    Option(
+        "--http", "http", "Serve over HTTP on this machine, instead of standard input and output"
+    ),
+    Option(
+        "--port",
+        "port",
+        "With --http: the port (default: a free one)",
+        "N",
+        number=True,
+        most=65535,
     ),
     JSON,
 )
@@ -35,11 +43,13 @@ def mcp(invocation: Invocation, *, allow_write: bool, http: bool, port: int | No
     if port is not None and not http:
         raise usage_error("--port requires --http")
     with opened(invocation, quiet=True) as repo:
-        options = {"folder": invocation.folder, "allow_write": allow_write}
+        folder = invocation.folder
         if not http:
-            trace_store.mcp.serve_stdio(repo, **options)
+            trace_store.mcp.serve_stdio(repo, folder=folder, allow_write=allow_write)
             return
-        server = trace_store.mcp.McpHttpServer(repo, port=port or 0, **options)
+        server = trace_store.mcp.McpHttpServer(
+            repo, port=port or 0, folder=folder, allow_write=allow_write
+        )
 
         def started() -> None:
             if invocation.as_json:
