@@ -30,7 +30,7 @@ FUNCTION_LINES = 60
 PUBLIC_METHODS = 20
 FRONT_DOOR_METHODS = {
     ("trace_store/repo/line.py", "Line"): 32,
-    ("trace_store/repo/repository.py", "Repo"): 28,
+    ("trace_store/repo/repository.py", "Repo"): 29,
 }
 """Higher limits: `Line` has one short method for each verb, `Repo` a property for each subject."""
 FRONT_DOOR_NAMES = 30

@@ -60,6 +60,7 @@ RUNS: dict[str, list[str]] = {
     "checkpoint": ["checkpoint save here"],
     "fork": ["fork idea"],
     "trajectory": ["trajectory start task"],
+    "brief": ["brief"],
     "trim": ["trim --percent 99 --partial"],
     "compress": ["compress --manual both --force"],
     "expand": ["edit HEAD.0 c -q", "expand HEAD~1.0"],
@@ -79,7 +80,7 @@ RUNS: dict[str, list[str]] = {
 """How to run each command; the last of its commands is followed."""
 
 OWNERS = {
-    "repo.repository.Repo": "init status log search undo redo commit compile",
+    "repo.repository.Repo": "brief init status log search undo redo commit compile",
     "repo.line.Line": "diff blame show=resolve reset revert edit remove restore merge rebase move"
     " pin=annotate important=annotate normal=annotate skip=annotate label=annotate"
     " cherry-pick=cherry_pick tools=set_tools usage=record_usage",
@@ -115,8 +116,8 @@ WITHOUT_REPOSITORY = {"demo", "completion", "help", "version"}
 """Commands that need no open repository, and call no function of the library for it."""
 WITH_GIT = {"why"}
 """Commands that need a git repository; `tests/trajectories/test_why.py` runs them."""
-SERVING = {"web"}
-"""Commands that run until Ctrl-C; `tests/web/test_server.py` runs them."""
+SERVING = {"mcp", "web"}
+"""Commands that run until Ctrl-C; `tests/web/test_server.py` and `tests/mcp/test_transports.py` run them."""
 
 
 def test_every_command_is_followed() -> None:

@@ -11,7 +11,7 @@ from trace_cli.commands import COMMANDS
 from trace_store import Repo
 
 FOLDER = Path(__file__).parent
-SERVERS = {"web"}
+SERVERS = {"mcp", "web"}
 """Commands that do not end; `tests/web/test_pages.py` compares the pages of long sessions with those of short ones."""
 
 

@@ -29,3 +29,13 @@ def test_why_command(growth: Growth) -> None:
         return place.trace("why", "code.py")
 
     growth.check(run, before=committed, right="Sign in")
+
+
+def test_brief_command(growth: Growth) -> None:
+    def begun(place: Place) -> None:
+        place.trace("trajectory", "start", "Sign in", "-q")
+        place.trace("trajectory", "decision", "Which?|this one", "-q")
+        place.trace("brief")
+        looked(place)
+
+    growth.check(lambda place: place.trace("brief"), before=begun, right="Which\\? → this one")

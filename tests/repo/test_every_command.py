@@ -18,7 +18,7 @@ from trace_cli.commands import COMMANDS, PLUMBING
 from trace_store import Repo, capture
 
 ROOT = Path(__file__).parents[2]
-WITHOUT = {"config", "model", "trust", "demo", "completion", "help", "version", "web"}
+WITHOUT = {"mcp", "web"} | {"config", "model", "trust", "demo", "completion", "help", "version"}
 """Commands that need no open repository, or serve one until Ctrl-C."""
 WITH_GIT = {"why"}
 """Commands that need a git repository, too; `tests/trajectories/test_why.py` runs them."""
@@ -43,6 +43,7 @@ def upkeep(name: str, repo: Repo) -> None:
 ON_THE_REPOSITORY: dict[str, Callable[[Repo], Any]] = {
     "switch": lambda repo: repo.branches.switch("side", create=True),
     "checkout": lambda repo: repo.branches.checkout("main"),
+    "brief": lambda repo: repo.brief(),
     "undo": undo_and_redo,
     "redo": undo_and_redo,
     "purge": purge,

@@ -19,5 +19,6 @@ PUBLIC = (
         "trace_store.secrets",
     ),
     *("trace_store.store", "trace_store.trajectories", "trace_store.web"),
+    "trace_store.mcp",
 )
 """A package offers the names in its `__all__`, a module all of its names. Everything deeper is private."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from trace_store.base.frozen import replace
 from trace_store.briefing.brief import Brief, Candidate, write_brief
-from trace_store.briefing.choice import Choice
+from trace_store.briefing.choice import BriefChoice
 from trace_store.briefing.permission import BriefPermission
 from trace_store.secrets import REDACT
 from trace_store.secrets.guard import Guard
@@ -26,7 +26,7 @@ def brief(
     """Return the brief of a repository; arguments and errors as in `Repo.brief`."""
     if for_agent:
         BriefPermission(writer.store, writer.environment).check()
-    choice = Choice(writer, task, files, folder)
+    choice = BriefChoice(writer, task, files, folder)
     count = writer.contexts.tokenizer().count
     candidates = _redacted(writer, choice.candidates)
     return write_brief(candidates, count, budget, choice.unknown, choice.repeat_count)

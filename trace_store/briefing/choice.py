@@ -33,7 +33,7 @@ from trace_store.trajectories import in_force
 from trace_store.trajectories.event_search import FoundEvent
 from trace_store.trajectories.events import Event
 from trace_store.trajectories.git import git_in
-from trace_store.trajectories.in_force import REVERTED, Standing
+from trace_store.trajectories.in_force import REVERTED, DecisionStanding
 from trace_store.trajectories.reading import Trajectory
 from trace_store.trajectories.state import ABANDONED, State
 from trace_store.trajectories.trajectories import Trajectories
@@ -59,7 +59,7 @@ _SHARED_WORDS = 2
 """How many words a decision must share with the subject to be probably about it."""
 
 
-class Choice:
+class BriefChoice:
     """Chooses entries for a brief.
 
     Attributes:
@@ -183,7 +183,7 @@ class Choice:
             yield from _given_up(whole, tier)
             yield from _lessons(whole, tier)
 
-    def _decision(self, standing: Standing, tier: int) -> Candidate | None:
+    def _decision(self, standing: DecisionStanding, tier: int) -> Candidate | None:
         """Return a decision as an entry; None if it does not bear on the subject, or is past."""
         event = standing.decision
         if standing.lapsed not in ("", REVERTED):
@@ -209,7 +209,7 @@ class Choice:
         text, short = _join(text, until), _join(short, until)
         return _event(DECISIONS, event, text, standing.trajectory, tier, weight, short)
 
-    def _shares_words(self, standing: Standing) -> bool:
+    def _shares_words(self, standing: DecisionStanding) -> bool:
         said = f"{standing.trajectory.state.title} {_said(standing.decision)}"
         return len(self._words & _words(said)) >= _SHARED_WORDS
 

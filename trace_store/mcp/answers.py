@@ -1,7 +1,7 @@
-"""Answers: JSON of the library's results, cut to a size that a client accepts, and marked as data.
+"""AnswerWriter: JSON of the library's results, cut to a size that a client accepts, and marked as data.
 
 Recorded text is untrusted: an old tool result may hold instructions. So each answer says that it is data, and each
-entry where it comes from. Answers have placeholders for secrets, even if the repository stores secrets.
+entry where it comes from. AnswerWriter have placeholders for secrets, even if the repository stores secrets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TEXT_CHARACTERS = 1_500
 _LEAST_CHARACTERS = 200
 
 
-class Page(BaseModel):
+class EntryPage(BaseModel):
     """Entries of a list; `next` is the cursor of the following ones."""
 
     note: str = NOTE
@@ -37,7 +37,7 @@ class Page(BaseModel):
     next: str | None = None
 
 
-class Passage(BaseModel):
+class TextPart(BaseModel):
     """A part of a text, with its source; `next` is the cursor of the following part."""
 
     note: str = NOTE
@@ -46,14 +46,14 @@ class Passage(BaseModel):
     next: str | None = None
 
 
-class Answers:
+class AnswerWriter:
     """Makes answers about one repository."""
 
     def __init__(self, repo: Repo) -> None:
         self._count = repo.contexts.tokenizer().count
         self._guard = Guard.of(repo.store, repo.writer.environment, REDACT)
 
-    def page(self, entries: Iterable[dict[str, Any]], offset: int, limit: int) -> Page:
+    def page(self, entries: Iterable[dict[str, Any]], offset: int, limit: int) -> EntryPage:
         """Return the entries after `offset`, at most `limit` and as many as fit.
 
         Args:
@@ -66,16 +66,16 @@ class Answers:
         tokens = size = 0
         for entry in rest:
             if len(found) == limit:
-                return Page(entries=found, next=str(offset + limit))
+                return EntryPage(entries=found, next=str(offset + limit))
             shown = self._fitting(entry)
             text = json.dumps(shown, ensure_ascii=False)
             tokens, size = tokens + self._count(text), size + len(text.encode())
             if found and (tokens > MAXIMUM_TOKENS or size > MAXIMUM_BYTES):
-                return Page(entries=found, next=str(offset + len(found)))
+                return EntryPage(entries=found, next=str(offset + len(found)))
             found.append(shown)
-        return Page(entries=found)
+        return EntryPage(entries=found)
 
-    def passage(self, source: dict[str, Any], text: str, offset: int, max_tokens: int) -> Passage:
+    def passage(self, source: dict[str, Any], text: str, offset: int, max_tokens: int) -> TextPart:
         """Return the part of a text that begins at a character and has at most so many tokens."""
         text = self.redacted(text)
         part = text[offset : offset + MAXIMUM_BYTES // 4]
@@ -83,7 +83,7 @@ class Answers:
             part = part[: len(part) * max_tokens // (count + 1)]
         end = offset + len(part)
         rest = str(end) if part and end < len(text) else None
-        return Passage(source=self._fitting(source), text=part, next=rest)
+        return TextPart(source=self._fitting(source), text=part, next=rest)
 
     def _fitting(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Return an entry without secrets, its texts cut so that it fits into an answer of its own."""

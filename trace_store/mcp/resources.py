@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trace_store import errors
-from trace_store.mcp.answers import Answers
+from trace_store.mcp.answers import AnswerWriter
 from trace_store.mcp.tools import said_in
 from trace_store.objects.message import Message
 from trace_store.records import record
@@ -18,7 +18,7 @@ class Resources:
 
     def __init__(self, repo: Repo) -> None:
         self._repo = repo
-        self._answers = Answers(repo)
+        self._answers = AnswerWriter(repo)
 
     def commit(self, id: str) -> dict[str, Any]:
         """A commit with the messages that it adds."""

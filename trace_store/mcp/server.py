@@ -13,9 +13,8 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, Tool, ToolAnnotations
 
-import trace_store
-from trace_store import errors
-from trace_store.mcp.answers import NOTE, Answers
+from trace_store import __version__, errors
+from trace_store.mcp.answers import NOTE, AnswerWriter
 from trace_store.mcp.resources import Resources
 from trace_store.mcp.tools import ReadTools, WriteTools
 from trace_store.repo.repository import Repo
@@ -49,7 +48,7 @@ def mcp_server(repo: Repo, *, folder: str = ".", allow_write: bool = False) -> M
         NAME,
         title="Trace",
         instructions=INSTRUCTIONS,
-        version=trace_store.__version__,
+        version=__version__,
         log_level="ERROR",
         subscriptions=False,
     )
@@ -114,7 +113,7 @@ def _add_resources(server: MCPServer[Any], repo: Repo, mapped: _ErrorMapper) -> 
 
 
 def _add_prompts(server: MCPServer[Any], repo: Repo, folder: str, mapped: _ErrorMapper) -> None:
-    answers = Answers(repo)
+    answers = AnswerWriter(repo)
 
     def text(task: str) -> str:
         return answers.redacted(repo.brief(task=task, folder=folder, for_agent=True).text)

@@ -16,9 +16,9 @@ from trace_store.base.ident import known_time
 from trace_store.mcp.answers import (
     MAXIMUM_OFFSET,
     MAXIMUM_TOKENS,
-    Answers,
-    Page,
-    Passage,
+    AnswerWriter,
+    EntryPage,
+    TextPart,
     offset_of,
 )
 from trace_store.objects.commit import Commit
@@ -44,7 +44,7 @@ class ReadTools:
     def __init__(self, repo: Repo, folder: str) -> None:
         self._repo = repo
         self._folder = folder
-        self._answers = Answers(repo)
+        self._answers = AnswerWriter(repo)
 
     def search(
         self,
@@ -53,7 +53,7 @@ class ReadTools:
         role: Ref = "",
         limit: Limit = 10,
         cursor: Cursor = "",
-    ) -> Page:
+    ) -> EntryPage:
         """Find earlier messages by words, "a phrase", word* or -word. Newest first."""
         offset = _place(cursor)
         hits = self._repo.search(query, limit=offset + limit + 1, session=session, role=role)
@@ -63,18 +63,18 @@ class ReadTools:
         ]
         return self._answers.page(entries, offset, limit)
 
-    def log(self, ref: Ref = "HEAD", limit: Limit = 20, cursor: Cursor = "") -> Page:
+    def log(self, ref: Ref = "HEAD", limit: Limit = 20, cursor: Cursor = "") -> EntryPage:
         """List the commits of a branch, session, range (A..B) or trajectories/ID, newest first."""
         offset = _place(cursor)
         entries = self._repo.log(ref, limit=offset + limit + 1)
         return self._answers.page(map(record, entries), offset, limit)
 
-    def show(self, address: Ref, max_tokens: Tokens = 2_000, cursor: Cursor = "") -> Passage:
+    def show(self, address: Ref, max_tokens: Tokens = 2_000, cursor: Cursor = "") -> TextPart:
         """Read a message (COMMIT.N), decision, commit, or branch tip in full, in parts."""
         source, text = self._found(address)
         return self._answers.passage(source, text, offset_of(cursor), max_tokens)
 
-    def compile(self, ref: Ref = "HEAD", limit: Limit = 20, cursor: Cursor = "") -> Page:
+    def compile(self, ref: Ref = "HEAD", limit: Limit = 20, cursor: Cursor = "") -> EntryPage:
         """List the messages that a model would be shown at a commit, in order."""
         offset = _place(cursor)
         context = self._repo.compile(ref)
@@ -93,12 +93,12 @@ class ReadTools:
 
     def diff(
         self, before: Ref, after: Ref = "HEAD", limit: Limit = 20, cursor: Cursor = ""
-    ) -> Page:
+    ) -> EntryPage:
         """List the messages that differ between the contexts of two commits."""
         found = self._repo.diff(before, after)
         return self._answers.page(map(record, found.changes), _place(cursor), limit)
 
-    def why(self, target: Ref, limit: Limit = 10, cursor: Cursor = "") -> Page:
+    def why(self, target: Ref, limit: Limit = 10, cursor: Cursor = "") -> EntryPage:
         """List the decisions behind a commit of the code, a file in the project, or FILE:LINE."""
         if _CODE.match(target):
             raise errors.InvalidInputError(
@@ -154,7 +154,7 @@ class WriteTools:
 
     def __init__(self, repo: Repo) -> None:
         self._repo = repo
-        self._answers = Answers(repo)
+        self._answers = AnswerWriter(repo)
 
     def decision(
         self,
@@ -165,7 +165,7 @@ class WriteTools:
         supersedes: Annotated[list[str], Field(max_length=20)] = [],  # noqa: B006
         confidence: Share | None = None,
         trajectory: Ref = "",
-    ) -> Page:
+    ) -> EntryPage:
         """Record a decision of the current trajectory. An alternative is "OPTION: REASON"."""
         made = self._repo.trajectories.decide(
             question,
@@ -178,24 +178,24 @@ class WriteTools:
         )
         return self._done(made)
 
-    def finding(self, text: Words, significance: Ref = "", trajectory: Ref = "") -> Page:
+    def finding(self, text: Words, significance: Ref = "", trajectory: Ref = "") -> EntryPage:
         """Record a finding of the current trajectory; significance is low, medium, high or critical."""
         made = self._repo.trajectories.record(
             "finding", text, significance=significance, trajectory=trajectory
         )
         return self._done(made)
 
-    def pin(self, address: Ref, ref: Ref = "") -> Page:
+    def pin(self, address: Ref, ref: Ref = "") -> EntryPage:
         """Protect a message from compression."""
         return self._done(self._repo.annotate(address, priority="pinned", ref=ref))
 
     def checkpoint(
         self, name: Ref, ref: Ref = "HEAD", reason: Words = "", soft: bool = False
-    ) -> Page:
+    ) -> EntryPage:
         """Save the state of a branch under a name; soft saves a summary of it instead."""
         return self._done(self._repo.checkpoints.save(name, ref=ref, reason=reason, soft=soft))
 
-    def _done(self, result: object) -> Page:
+    def _done(self, result: object) -> EntryPage:
         self._repo.seal()
         return self._answers.page([record(result)], 0, 1)
 

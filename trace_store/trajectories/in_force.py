@@ -21,7 +21,7 @@ _REVERTS = re.compile(r"\bThis reverts commit ([0-9a-f]{7,64})\b")
 
 
 @value
-class Standing:
+class DecisionStanding:
     """How a decision stands.
 
     Attributes:
@@ -38,7 +38,9 @@ class Standing:
     by: str = ""
 
 
-def standings(trajectory: Trajectory, reverted: Mapping[str, str], now: int) -> list[Standing]:
+def standings(
+    trajectory: Trajectory, reverted: Mapping[str, str], now: int
+) -> list[DecisionStanding]:
     """Return how each decision of a trajectory stands, oldest first.
 
     Args:
@@ -61,7 +63,7 @@ def standings(trajectory: Trajectory, reverted: Mapping[str, str], now: int) -> 
             lapsed = ENDED
         elif is_given_up and decision.id not in has_code:
             lapsed = GIVEN_UP
-        found.append(Standing(decision, trajectory, lapsed, cause))
+        found.append(DecisionStanding(decision, trajectory, lapsed, cause))
     return found
 
 

@@ -7,10 +7,11 @@ from trace_cli.arguments import Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, NOTHING, opened
 from trace_cli.render.escape import safe
+from trace_cli.runtime import Invocation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trace_cli.runtime import Invocation, Results
+    from trace_cli.runtime import Results
 
 
 @takes(
