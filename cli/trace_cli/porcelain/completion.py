@@ -198,6 +198,7 @@ COMPLETED: dict[str, str] = {
     "EXPORTED": "trace_cli.porcelain.export:forms",
     "HELPED": f"{_HERE}:commands",
     "HOOKED": "trace_cli.porcelain.hooks:hooked",
+    "MCP_AGENT": "trace_cli.porcelain.mcp:known_agents",
     "IMPORTED": "trace_cli.porcelain.import_:formats_of",
     "KEY": f"{_HERE}:settings",
     "MODE": f"{_HERE}:secret_modes",

@@ -91,7 +91,7 @@ def install(
     agents, with_git = _split(names, user=user, project=project)
     if trailer and not with_git:
         raise usage_error("--trailer goes with git")
-    environment, command = invocation.environment, _own_command()
+    environment, command = invocation.environment, own_command()
     if not names:
         agents = capture.present_agents(environment)
         if not agents:
@@ -112,7 +112,7 @@ def install(
         dry_run=dry_run,
     )
     for each in done:
-        yield each, _change_lines(invocation, each, dry_run=dry_run)
+        yield each, change_lines(invocation, each, dry_run=dry_run)
     if with_git:
         changes = trajectories.install_hooks(
             invocation.folder, command, trailer=trailer, dry_run=dry_run
@@ -149,7 +149,7 @@ def uninstall(
             dry_run=dry_run,
         )
     for each in done:
-        yield each, _change_lines(invocation, each, dry_run=dry_run)
+        yield each, change_lines(invocation, each, dry_run=dry_run)
     if with_git:
         changes = trajectories.uninstall_hooks(invocation.folder, dry_run=dry_run)
         for hook in changes:
@@ -157,7 +157,7 @@ def uninstall(
         _tell_shared(invocation, changes)
     if not (done or changes or invocation.as_json or invocation.quiet):
         invocation.note("nothing to do: no Trace hooks installed here")
-    _raise_first(invocation, done, _own_command(), personal=False)
+    _raise_first(invocation, done, own_command(), personal=False)
 
 
 @takes(JSON)
@@ -248,7 +248,7 @@ def _split(names: Sequence[str], *, user: bool, project: bool) -> tuple[list[str
     return [name for name in names if name != GIT], GIT in names
 
 
-def _own_command() -> list[str]:
+def own_command() -> list[str]:
     """Return the command line that runs this program from any folder."""
     import shutil  # only the installation needs it
 
@@ -268,9 +268,8 @@ def _create_personal(invocation: Invocation) -> None:
         return
 
 
-def _change_lines(
-    invocation: Invocation, change: SettingsChange, *, dry_run: bool
-) -> Iterator[str]:
+def change_lines(invocation: Invocation, change: SettingsChange, *, dry_run: bool) -> Iterator[str]:
+    """Yield what was done to a file of settings, with the difference."""
     would = "would be " if dry_run and change.action not in (UNCHANGED, REFUSED) else ""
     where = f" (a link to {safe(change.link)})" if change.link else ""
     yield f"{change.agent}: {safe(change.path)}: {would}{change.action}{where}"

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+
 import trace_store.mcp
-from trace_cli.arguments import Option, takes
+from trace_cli.arguments import ANY, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
-from trace_cli.porcelain.common import JSON, opened
+from trace_cli.porcelain.common import JSON, QUIET, opened
+from trace_cli.porcelain.hooks import change_lines, own_command
+from trace_cli.render.escape import safe
+from trace_cli.render.tables import LEFT, table
 from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
+from trace_store.capture.agents import PROJECT, USER
+from trace_store.mcp.install import CLIENTS, VERB
 
-HELP = """Agents start `trace mcp` themselves; `trace mcp config AGENT` shows how to tell them."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_cli.runtime import Results
+    from trace_store.capture.install import SettingsChange
+
+HELP = """Agents start `trace mcp` themselves; `trace mcp install` tells them to."""
+WRITE = "--allow-write"
+_NAMES = f"{', '.join(CLIENTS)}"
+_ALLOW_WRITE = Option(
+    WRITE, "allow_write", "Also offer tools that record decisions, findings, pins and checkpoints"
+)
+_USER = Option("--user", "user", "Use your own settings, for all projects")
+_PROJECT = Option("--project", "project", "Use the settings of this project (default)")
+_DRY_RUN = Option("--dry-run -n", "dry_run", "Only show what would be done")
 
 
 @takes(
+    _ALLOW_WRITE,
+    Option("--http", "http", "Serve over HTTP on this machine, instead of standard input"),
     Option(
-        "--allow-write", "allow_write", "Also offer tools that record decisions, findings, pins"
-    ),
-    Option(
-        "--http", "http", "Serve over HTTP on this machine, instead of standard input and output"
-    ),
-    Option(
-        "--port",
-        "port",
-        "With --http: the port (default: a free one)",
-        "N",
+        *("--port", "port", "With --http: the port (default: a free one)", "N"),
         number=True,
         most=65535,
     ),
@@ -32,8 +46,8 @@ HELP = """Agents start `trace mcp` themselves; `trace mcp config AGENT` shows ho
 def mcp(invocation: Invocation, *, allow_write: bool, http: bool, port: int | None) -> None:
     """Let agents search and read this repository over the Model Context Protocol, until they disconnect.
 
-    Agents start this command themselves. The tools only read, unless --allow-write is given: then they can also record
-    decisions, findings and checkpoints, and pin messages. The prompts need `trace brief --allow`.
+    Agents start this command themselves; `trace mcp install` tells them to. The tools only read, unless --allow-write
+    is given. The prompts need `trace brief --allow`.
 
     With --http, clients connect to an address of this machine and send the token that is printed.
 
@@ -64,4 +78,123 @@ def mcp(invocation: Invocation, *, allow_write: bool, http: bool, port: int | No
         server.run(started)
 
 
-GROUP = Group(HELP, {}, bare=mcp)
+@takes(
+    Argument("AGENT...", "agents", _NAMES, SOME, completes="MCP_AGENT"),
+    _USER,
+    _PROJECT,
+    _ALLOW_WRITE,
+    Option("--print", "prints", "Print what to add by hand, and change nothing"),
+    _DRY_RUN,
+    JSON,
+    QUIET,
+)
+def install(
+    invocation: Invocation,
+    *,
+    agents: list[str],
+    user: bool,
+    project: bool,
+    allow_write: bool,
+    prints: bool,
+    dry_run: bool,
+) -> Results:
+    """Add the server to the settings of agents.
+
+    What changed is printed; other servers, comments and order stay. A file that is not valid is left as it is. Agents
+    start the server in the folder in which they run, which needs a repository.
+
+        trace mcp install claude-code
+        trace mcp install codex --user
+        trace mcp install gemini --print
+    """
+    scope = _scope(user=user, project=project)
+    command = _command(scope, allow_write=allow_write)
+    if prints:
+        for name in agents:
+            text = trace_store.mcp.manual_entry(name, command)
+            yield {"agent": name, "settings": text}, text.removesuffix("\n")
+        return
+    done = trace_store.mcp.install_server(
+        *(invocation.environment, agents, command),
+        folder=invocation.folder,
+        scope=scope,
+        dry_run=dry_run,
+    )
+    for each in done:
+        yield each, change_lines(invocation, each, dry_run=dry_run)
+    _raise_first(invocation, done, command)
+
+
+@takes(
+    Argument("AGENT...", "agents", f"{_NAMES} (default: all)", ANY, completes="MCP_AGENT"),
+    _USER,
+    _PROJECT,
+    _DRY_RUN,
+    JSON,
+    QUIET,
+)
+def uninstall(
+    invocation: Invocation, *, agents: list[str], user: bool, project: bool, dry_run: bool
+) -> Results:
+    """Remove the server from the settings of agents; their other servers stay."""
+    done = trace_store.mcp.uninstall_server(
+        invocation.environment,
+        agents,
+        folder=invocation.folder,
+        scope=_scope(user=user, project=project),
+        dry_run=dry_run,
+    )
+    for each in done:
+        yield each, change_lines(invocation, each, dry_run=dry_run)
+    if not (done or invocation.quiet or invocation.as_json):
+        invocation.note("no agent has the server there")
+    _raise_first(invocation, done, [])
+
+
+@takes(JSON)
+def status(invocation: Invocation) -> Results:
+    """Show which agents start the server, for this project and for all of yours."""
+    found = trace_store.mcp.server_status(invocation.environment, folder=invocation.folder)
+    rows = [
+        (
+            *(each.agent, each.scope),
+            safe(each.problem) if each.problem else "installed" if each.command else "–",
+            safe(each.path),
+        )
+        for each in found
+    ]
+    yield found, table(invocation, (), rows, LEFT * 4, [("", "", "", "dim")] * len(rows))
+
+
+def _scope(*, user: bool, project: bool) -> str:
+    if user and project:
+        raise usage_error("--user and --project exclude each other")
+    return USER if user else PROJECT
+
+
+def _command(scope: str, *, allow_write: bool) -> list[str]:
+    """Return what an agent starts: in the settings of a project, which others share, without a path of this machine."""
+    command = own_command()
+    if scope == PROJECT and len(command) == 1:
+        command = [os.path.basename(command[0])]
+    return [*command, VERB, *([WRITE] if allow_write else ())]
+
+
+def _raise_first(
+    invocation: Invocation, done: Sequence[SettingsChange], command: list[str]
+) -> None:
+    """Show what to add by hand to files that were refused, and raise the first error."""
+    refused = [each for each in done if each.error is not None]
+    for each in refused if command and not (invocation.quiet or invocation.as_json) else ():
+        invocation.note(f"to add it by hand, put this into {safe(each.path)}:")
+        invocation.note(trace_store.mcp.manual_entry(each.agent, command))
+    if refused and refused[0].error is not None:
+        raise refused[0].error
+
+
+def known_agents(incomplete: str) -> list[str]:
+    """Complete the name of an agent."""
+    return [name for name in CLIENTS if name.startswith(incomplete)]
+
+
+GROUP = Group(HELP, {"install": install, "status": status, "uninstall": uninstall}, bare=mcp)

@@ -1,0 +1,154 @@
+"""`trace mcp install`: our entry in the settings of agents, beside what people keep there."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trace_store import Environment
+from trace_store.capture.jsonc import Document
+from trace_store.errors import InvalidInputError
+from trace_store.mcp import install_server, manual_entry, server_status, uninstall_server
+from trace_store.mcp.install import CLIENTS
+
+COMMAND = ["trace", "mcp"]
+OTHER = {
+    "claude-code": '{\n\t"mcpServers": {\n\t\t"other": {"command": "x"}\n\t},\n\t"theme": "dark"\n}',
+    "codex": 'model = "o4"  # mine\r\n\r\n[mcp_servers.other]\r\ncommand = "x"\r\n',
+    "gemini": '{\n  // mine\n  "mcpServers": {},\n  "ui": {"theme": "dark"} // too\n}\n',
+    "opencode": '{"$schema": "https://opencode.ai/config.json", "mcp": {"other": {"type": "remote"}}}\n',
+    "copilot": '{\n    "mcpServers": {\n        "other": { "type": "local" }\n    }\n}\n',
+}
+ENTRIES: dict[str, dict[str, Any]] = {
+    "claude-code": {"type": "stdio", "command": "trace", "args": ["mcp"]},
+    "codex": {"command": "trace", "args": ["mcp"]},
+    "gemini": {"command": "trace", "args": ["mcp"]},
+    "opencode": {"type": "local", "command": ["trace", "mcp"], "enabled": True},
+    "copilot": {"tools": ["*"], "type": "local", "command": "trace", "args": ["mcp"]},
+}
+"""What each agent writes itself (`claude mcp add`, `codex mcp add`, …), without empty values."""
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Environment:
+    home = tmp_path / "home"
+    return Environment(
+        home=str(home),
+        codex_dir=str(home / ".codex"),
+        gemini_dir=str(home / ".gemini"),
+        copilot_dir=str(home / ".copilot"),
+        config_dir=str(home / ".config"),
+    )
+
+
+def settings(user: Environment, agent: str) -> Path:
+    return Path(CLIENTS[agent].file(user, "user", ""))
+
+
+def put(user: Environment, agent: str, text: str) -> Path:
+    path = settings(user, agent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+def plain(agent: str, text: str) -> dict[str, Any]:
+    if agent == "codex":
+        return tomllib.loads(text)
+    found: dict[str, Any] = Document(text, comments=True).root.plain()
+    return found
+
+
+def install(user: Environment, agent: str, **how: Any) -> str:
+    [change] = install_server(user, [agent], COMMAND, scope="user", **how)
+    return change.action
+
+
+@pytest.mark.parametrize("agent", CLIENTS)
+def test_the_entry_is_added_once_and_taken_out_to_the_byte(user: Environment, agent: str) -> None:
+    path = put(user, agent, OTHER[agent])
+    assert install(user, agent, dry_run=True) == "updated"
+    assert path.read_bytes() == OTHER[agent].encode()
+    assert install(user, agent) == "updated"
+    text = path.read_bytes().decode()
+    assert CLIENTS[agent].find(text) == ENTRIES[agent]
+    before, after = plain(agent, OTHER[agent]), plain(agent, text)
+    key = CLIENTS[agent].key or "mcp_servers"
+    del after[key]["trace"]
+    assert after == before
+    assert all(line in text for line in OTHER[agent].splitlines() if "mine" in line)
+    assert install(user, agent) == "unchanged"
+    assert path.read_bytes() == text.encode()
+    [removed] = uninstall_server(user, [agent], scope="user")
+    assert removed.action == "removed"
+    if agent != "gemini":  # an empty object of servers goes with our entry
+        assert path.read_bytes() == OTHER[agent].encode()
+    assert uninstall_server(user, [agent], scope="user") == []
+
+
+@pytest.mark.parametrize("agent", CLIENTS)
+def test_a_file_of_ours_alone_is_created_and_removed(user: Environment, agent: str) -> None:
+    assert install(user, agent) == "created"
+    path = settings(user, agent)
+    assert CLIENTS[agent].find(path.read_text()) == ENTRIES[agent]
+    assert CLIENTS[agent].find(manual_entry(agent, COMMAND)) == ENTRIES[agent]
+    uninstall_server(user, [agent], scope="user")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("agent", CLIENTS)
+def test_what_is_not_understood_is_left_alone(user: Environment, agent: str) -> None:
+    foreign = manual_entry(agent, ["other-program", "serve"])
+    for text in ('{"a": ', "= 1\n[", "[]", foreign):
+        path = put(user, agent, text)
+        [change] = install_server(user, [agent], COMMAND, scope="user")
+        assert change.action == "refused"
+        assert change.error is not None
+        assert path.read_text() == text
+        assert [each.action for each in uninstall_server(user, [agent], scope="user")] in (
+            ["refused"],
+            [],
+        )
+        assert path.read_text() == text
+
+
+def test_an_older_entry_is_updated_in_its_place(user: Environment) -> None:
+    for agent in CLIENTS:
+        put(user, agent, OTHER[agent])
+        install(user, agent)
+        [change] = install_server(user, [agent], [*COMMAND, "--allow-write"], scope="user")
+        assert change.action == "updated"
+        found = CLIENTS[agent].find(settings(user, agent).read_text())
+        assert CLIENTS[agent].command_of(found) == ["trace", "mcp", "--allow-write"]
+        assert settings(user, agent).read_text().count("--allow-write") == 1
+
+
+def test_links_are_followed_and_status_tells_what_is_lost(
+    user: Environment, tmp_path: Path
+) -> None:
+    target = tmp_path / "dotfiles" / "settings.json"
+    target.parent.mkdir()
+    target.write_text("{}\n")
+    path = settings(user, "gemini")
+    path.parent.mkdir(parents=True)
+    path.symlink_to(target)
+    install(user, "gemini")
+    assert path.is_symlink()
+    assert "mcpServers" in json.loads(target.read_text())
+    install_server(user, ["codex"], ["/nowhere/trace", "mcp"], scope="user")
+    os.makedirs(settings(user, "copilot"))
+    found = {each.agent: each for each in server_status(user) if each.scope == "user"}
+    assert found["gemini"].command == ("trace", "mcp")
+    assert found["codex"].problem == "/nowhere/trace is not there"
+    assert "a folder" in found["copilot"].problem
+    assert found["claude-code"].command == ()
+
+
+def test_an_unknown_agent_is_refused(user: Environment) -> None:
+    with pytest.raises(InvalidInputError, match="no agent 'cursor'"):
+        install_server(user, ["cursor"], COMMAND)
