@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
+from tests.trajectories.support.project import Project
 from trace_store import Environment, FixedClock, Repo
 from trace_store.briefing import BriefPermission
 from trace_store.context import get_tokenizer
-from trace_store.mcp import mcp_server
+from trace_store.mcp import mcp_server, open_for_reading
 from trace_store.mcp.answers import MAXIMUM_BYTES, MAXIMUM_TOKENS
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -219,6 +221,37 @@ def test_reading_writes_no_commit(repo: Repo) -> None:
     for tool, given in reads.items():
         call(repo, tool, **given)
     assert dict(repo.store.refs.iterate("")) == before
+
+
+def test_a_server_that_only_reads_cannot_write(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    project.hook()
+    project.start("Indent")
+    project.decide("Tabs or spaces?", "spaces")
+    project.commit("Indent", code_py="if x:\n    y\n")
+    root = tmp_path / "project" / ".trace"
+    before = {each: each.read_bytes() for each in sorted(root.rglob("*")) if each.is_file()}
+    environment = Environment(author="ada")
+    repo = open_for_reading(str(root), environment, folder=str(project.folder))
+    with closing(repo.store):
+        found = ask(
+            repo,
+            lambda client: client.call_tool("trace_why", {"target": "code.py:1"}),
+            folder=str(project.folder),
+        )
+        assert "Tabs or spaces?" in found.content[0].text
+        assert ask(repo, lambda c: c.call_tool("trace_search", {"query": "spaces"})).content
+        refused = ask(
+            repo,
+            lambda client: client.call_tool("trace_finding", {"text": "x"}),
+            allow_write=True,
+        )
+        assert refused.is_error
+    derived = {root / "cache", root / "local" / "waiting", root / "local"}
+    after = {each: each.read_bytes() for each in sorted(root.rglob("*")) if each.is_file()}
+    changed = {each for each in {*before, *after} if before.get(each) != after.get(each)}
+    assert {each for each in changed if not derived & {*each.parents}} == set()
+    assert not [each for each in changed if each.name in ("HEAD", "journal")]
 
 
 def test_resources_are_read_by_their_ids(repo: Repo) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trace_store.mcp.install import manual_entry as manual_entry
     from trace_store.mcp.install import server_status as server_status
     from trace_store.mcp.install import uninstall_server as uninstall_server
+    from trace_store.mcp.read_only import open_for_reading as open_for_reading
     from trace_store.mcp.server import mcp_server as mcp_server
     from trace_store.mcp.server import serve_stdio as serve_stdio
 
@@ -30,6 +31,7 @@ _HOMES = {
     "install_server": "install",
     "manual_entry": "install",
     "McpEntry": "install",
+    "open_for_reading": "read_only",
     "server_status": "install",
     "uninstall_server": "install",
     **_NEEDING_THE_PACKAGE,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import trace_store.mcp
 from trace_cli.arguments import ANY, SOME, Argument, Option, takes
@@ -14,13 +15,14 @@ from trace_cli.render.escape import safe
 from trace_cli.render.tables import LEFT, table
 from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
+from trace_store import Repo, Store
 from trace_store.capture.agents import PROJECT, USER
+from trace_store.capture.install import SettingsChange
 from trace_store.mcp.install import CLIENTS, VERB
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_cli.runtime import Results
-    from trace_store.capture.install import SettingsChange
 
 HELP = """Agents start `trace mcp` themselves; `trace mcp install` tells them to."""
 WRITE = "--allow-write"
@@ -56,7 +58,7 @@ def mcp(invocation: Invocation, *, allow_write: bool, http: bool, port: int | No
     """
     if port is not None and not http:
         raise usage_error("--port requires --http")
-    with opened(invocation, quiet=True) as repo:
+    with _opened(invocation, allow_write=allow_write) as repo:
         folder = invocation.folder
         if not http:
             trace_store.mcp.serve_stdio(repo, folder=folder, allow_write=allow_write)
@@ -164,6 +166,22 @@ def status(invocation: Invocation) -> Results:
         for each in found
     ]
     yield found, table(invocation, (), rows, LEFT * 4, [("", "", "", "dim")] * len(rows))
+
+
+@contextmanager
+def _opened(invocation: Invocation, *, allow_write: bool) -> Iterator[Repo]:
+    """Open the repository of this run, which only `--allow-write` can write to."""
+    if allow_write:
+        with opened(invocation, quiet=True) as repo:
+            yield repo
+        return
+    environment, folder = invocation.environment, invocation.folder
+    where = Store.find(folder, environment, explicit=invocation.directory)
+    repo = trace_store.mcp.open_for_reading(where, environment, folder=folder)
+    try:
+        yield repo
+    finally:
+        repo.store.close()
 
 
 def _scope(*, user: bool, project: bool) -> str:
