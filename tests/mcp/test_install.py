@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trace_store import Environment
-from trace_store.capture.jsonc import Document
+from trace_store.capture.jsonc import SettingsText
 from trace_store.errors import InvalidInputError
 from trace_store.mcp import install_server, manual_entry, server_status, uninstall_server
 from trace_store.mcp.install import CLIENTS
@@ -60,7 +60,7 @@ def put(user: Environment, agent: str, text: str) -> Path:
 def plain(agent: str, text: str) -> dict[str, Any]:
     if agent == "codex":
         return tomllib.loads(text)
-    found: dict[str, Any] = Document(text, comments=True).root.plain()
+    found: dict[str, Any] = SettingsText(text, comments=True).root.plain()
     return found
 
 

@@ -10,7 +10,6 @@ import difflib
 import json
 import os
 import re
-import shutil
 import tomllib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 from trace_store import errors
 from trace_store.base.environment import Environment
 from trace_store.base.frozen import value
-from trace_store.capture.agents import MODULE, PROGRAMS, PROJECT, USER
+from trace_store.capture.agents import MODULE, PROGRAMS, PROJECT, USER, program_path
 from trace_store.capture.install import (
     CREATED,
     REFUSED,
@@ -27,7 +26,7 @@ from trace_store.capture.install import (
     UPDATED,
     SettingsChange,
 )
-from trace_store.capture.jsonc import Document, JsonSyntaxError, Node
+from trace_store.capture.jsonc import JsonNode, JsonSyntaxError, SettingsText
 from trace_store.capture.settings_file import SettingsFile, refused
 from trace_store.capture.spool import CLAUDE_CODE, CODEX, COPILOT, GEMINI, OPENCODE
 from trace_store.importers.discovery import project_folder
@@ -112,11 +111,11 @@ class McpClient:
         if not self.key:
             servers = tomllib.loads(text).get("mcp_servers", {})
             return servers.get(NAME) if isinstance(servers, dict) else None
-        node = self._servers(Document(text or "{}", comments=self.comments))
+        node = self._servers(SettingsText(text or "{}", comments=self.comments))
         found = None if node is None else node.get(NAME)
         return None if found is None else found.plain()
 
-    def _servers(self, document: Document) -> Node | None:
+    def _servers(self, document: SettingsText) -> JsonNode | None:
         if document.root.kind != "object":
             raise ValueError("its value is not an object")
         node = document.root.get(self.key)
@@ -129,7 +128,7 @@ class McpClient:
         if not self.key:
             return _with_table(_without_table(text), command)
         entry = self.entry(command)
-        document = Document(text if text.strip() else "{}\n", comments=self.comments)
+        document = SettingsText(text if text.strip() else "{}\n", comments=self.comments)
         servers = self._servers(document)
         if servers is None:
             return document.append(document.root, {NAME: entry}, self.key)
@@ -143,7 +142,7 @@ class McpClient:
         """Return settings without our entry, and without the object of servers if that was all; raises as `find`."""
         if not self.key:
             return _without_table(text)
-        document = Document(text, comments=self.comments)
+        document = SettingsText(text, comments=self.comments)
         node, key = self._servers(document), NAME
         assert node is not None
         if len(node.members) == 1:
@@ -255,17 +254,18 @@ def server_status(environment: Environment, *, folder: str = ".") -> list[McpEnt
     found = []
     for client in CLIENTS.values():
         for scope in (PROJECT, USER):
+            path = ""
             try:
                 path = client.file(environment, scope, top)
                 command = client.command_of(client.find(SettingsFile.read(path).text()))
             except errors.StateError as error:
-                found.append(McpEntry(client.name, scope, "", (), error.message))
+                found.append(McpEntry(client.name, scope, path, (), error.message))
                 continue
             except ValueError as error:
                 found.append(McpEntry(client.name, scope, path, (), f"not valid: {error}"))
                 continue
             ours = tuple(command) if is_our_command(command) else ()
-            is_lost = bool(ours) and shutil.which(ours[0]) is None
+            is_lost = bool(ours) and not program_path(ours[0])
             problem = f"{ours[0]} is not there" if is_lost else ""
             found.append(McpEntry(client.name, scope, path, ours, problem))
     return found
