@@ -265,7 +265,7 @@ def server_status(environment: Environment, *, folder: str = ".") -> list[McpEnt
                 found.append(McpEntry(client.name, scope, path, (), f"not valid: {error}"))
                 continue
             ours = tuple(command) if is_our_command(command) else ()
-            is_lost = bool(ours) and not program_path(ours[0])
+            is_lost = bool(ours) and not program_path(environment, ours[0])
             problem = f"{ours[0]} is not there" if is_lost else ""
             found.append(McpEntry(client.name, scope, path, ours, problem))
     return found
