@@ -22,7 +22,7 @@ class CacheOnlyDisk(ReadOnlyDisk):
     __slots__ = ("_places",)
 
     def __init__(self, layout: Layout) -> None:
-        super().__init__()
+        super().__init__("the server only reads; start it with --allow-write to record")
         self._places = (
             *(layout.cache_dir, layout.tmp_dir, layout.waiting_dir, layout.seen_file),
             *(layout.unlinked_file, layout.lock_file("seen")),
