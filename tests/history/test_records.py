@@ -258,7 +258,9 @@ def test_a_rewritten_record_shows_the_same_messages(repo: Repo) -> None:
 
 def test_a_repository_opened_for_reading_writes_nothing(tmp_path: Path) -> None:
     with Repo.init(tmp_path, durability="fast") as repo:
-        step(Records(repo.writer), 0)
+        writing = Records(repo.writer)
+        step(writing, 0)
+        writing.close()
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     with Repo.open(tmp_path, read_only=True) as repo:
         records = Records(repo.writer)
