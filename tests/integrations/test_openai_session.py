@@ -131,7 +131,8 @@ def test_a_fork_shares_the_items_before_it_and_a_clear_keeps_them(repo: Repo) ->
         asyncio.run(session.fork("third", keep=8))
 
     asyncio.run(session.clear_session())
-    cleared, other = asyncio.run(session.branches())
+    cleared, main, other = asyncio.run(session.branches())
+    assert main == "main"
     assert cleared.startswith("cleared-")
     assert other == "second try"
     again = TraceSession("customer 7/é", repo, branch=cleared)

@@ -18,6 +18,7 @@ from agents.memory.session_settings import coerce_session_settings, resolve_sess
 
 from trace_store import errors
 from trace_store.base import check
+from trace_store.base.oid import ObjectId
 from trace_store.history.records import WARN, Moves, RecordDraft, RecordState
 from trace_store.integrations.framework_store import FrameworkStore, message_of
 from trace_store.integrations.item_lists import ItemLists, finished, retried, write_lock
@@ -158,12 +159,10 @@ class TraceSession:
             if state is None or not pieces:
                 return None
             cut = self._lists.cut(state, META, len(pieces) - 1)
-            if not cut.rest:  # the item was the first of its commit
+            if cut.start is not None and not cut.rest:  # the item was the first of its commit
                 self._records.move({self.ref: (state.commit, cut.start)}, "pop")
             else:
-                draft = self._records.draft(
-                    *(self.ref,), start=cut.start, expect=state.commit, rewinds=True
-                )
+                draft = self._rewound(state, cut.start)
                 self._commit(draft, state, cut.rest, cut.at, self.branch)
             return json.loads(pieces[-1])
 
@@ -176,12 +175,8 @@ class TraceSession:
             if state is None or not self._lists.count(state):
                 return
             kept = self._name(f"{CLEARED}{state.commit.short()}")
-            moves = {self.ref: (state.commit, None), kept: (None, state.commit)}
-            if (
-                self._records.tip(kept) is not None
-            ):  # items that were popped back to and cleared again
-                del moves[kept]
-            self._records.move(moves, "clear")
+            moves = {kept: (self._records.tip(kept), state.commit)}
+            self._commit(self._rewound(state, None), state, [], 0, self.branch, moves)
 
         with self._mutex:
             retried(attempt)
@@ -211,9 +206,7 @@ class TraceSession:
         found = []
         for name, tips in self._records.tips(self._folder()).items():
             branch = name.rpartition("/")[2]
-            if (
-                self._name(branch) != name
-            ):  # it has a hash in place of characters that no ref may have
+            if self._name(branch) != name:  # a hash replaces what no ref may have
                 lines = self._records.lines([tips[0]])
                 said = (commit.meta.get(META) for _, commit in lines)
                 branch = next((each["branch"] for each in said if each), branch)
@@ -223,11 +216,10 @@ class TraceSession:
     def _delete(self) -> EraseReport:
         with self._mutex:
             self._lists.forget()
-            names = {
-                self._name(MAIN),
-                *self._records.tips(self._folder()),
-            }  # after a clear, main has only a reflog
-            return self._records.delete(*names)
+            return self._records.delete(*self._records.tips(self._folder()))
+
+    def _rewound(self, state: RecordState, start: ObjectId | None) -> RecordDraft:
+        return self._records.draft(self.ref, start=start, expect=state.commit, rewinds=True)
 
     def _commit(
         self,
