@@ -10,7 +10,6 @@ SDK is needed only for summaries.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -274,7 +273,7 @@ def _fold(
 ) -> dict[str, Any] | None:
     """Return the SDK's summary of a session, or None without the SDK."""
     try:
-        sdk = importlib.import_module("claude_agent_sdk")
+        from claude_agent_sdk import fold_session_summary
     except ImportError:
         return None
-    return dict(sdk.fold_session_summary(previous, key, entries))
+    return dict(fold_session_summary(previous, key, entries))
