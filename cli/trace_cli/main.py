@@ -138,7 +138,10 @@ def _run(words: list[str], invocation: Invocation) -> int:
             invocation.apply_global_options(folders, directory, **shown)
             if rest[1] == "git":
                 return int(_load("trace_cli.porcelain.hooks:run_git_hook")(invocation, rest[2:]))
-            return int(_load("trace_cli.plumbing.hook:run")(invocation, words=rest[1:]))
+            briefing = _load("trace_cli.plumbing.hook:note")(invocation, rest[1:])
+            if briefing:
+                _load("trace_cli.porcelain.brief:brief_agent")(invocation, briefing)
+            return 0
         command = BY_NAME.get(rest[0]) if rest else None
         if command is not None:
             function, given = _load(command.target), rest[1:]

@@ -16,7 +16,7 @@ from tests.capture.support.places import environment_in
 from trace_cli.main import main
 from trace_cli.plumbing import hook
 from trace_cli.runtime import Invocation
-from trace_store import Repo, capture
+from trace_store import Repo, briefing, capture
 from trace_store.base.environment import Environment
 from trace_store.capture.spool import AGENTS, MAXIMUM_SPOOL_BYTES, AgentEvent
 
@@ -46,12 +46,18 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def run(user: Environment, *words: str, stdin: bytes) -> None:
     """Run a hook, which has to be silent and to succeed."""
+    assert printed(user, *words, stdin=stdin) == ""
+
+
+def printed(user: Environment, *words: str, stdin: bytes) -> str:
+    """Run a hook, which has to succeed, and return what its agent reads."""
     output, error = io.BytesIO(), io.BytesIO()
     invocation = Invocation(
         environment=user, output=output, error=error, input=io.BytesIO(stdin), terminal=False
     )
     assert main(["hook", *words], invocation) == 0
-    assert (output.getvalue(), error.getvalue()) == (b"", b"")
+    assert error.getvalue() == b""
+    return output.getvalue().decode()
 
 
 def recorded(agent: str, user: Environment, project: Path) -> list[bytes]:
@@ -226,6 +232,29 @@ def test_a_hook_starts_one_worker_and_does_not_wait_for_it(
             time.sleep(0.05)
         assert len(repo.sessions.list()) == 1
     os.rename(project, tmp_path / "moved")  # the worker ends
+
+
+def test_a_session_begins_with_a_brief_where_the_user_allowed_it(
+    user: Environment, project: Path, started: list[str]
+) -> None:
+    with Repo.open(project, environment=user) as repo:
+        repo.trajectories.start("Choose a parser")
+        repo.trajectories.decide("Which parser?", "the small one", reasoning="it is enough")
+        permission = briefing.BriefPermission(repo.store, user)
+
+    def begin(agent: str = "codex", **fields: str) -> str:
+        given = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(project)}
+        return printed(user, agent, "--brief", stdin=json.dumps({**given, **fields}).encode())
+
+    assert begin() == ""
+    permission.grant()
+    output = json.loads(begin("claude-code", source="startup"))["hookSpecificOutput"]
+    assert output["hookEventName"] == "SessionStart"
+    assert "the small one" in output["additionalContext"]
+    assert begin(source="resume") == ""
+    assert begin(hook_event_name="Stop") == ""
+    assert begin("gemini") == ""
+    assert len(started) == len(spool(project)) == 5
 
 
 def test_the_hook_loads_little() -> None:

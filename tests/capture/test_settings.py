@@ -25,6 +25,7 @@ from tests.capture.support.places import (
 from trace_store.base.environment import Environment
 from trace_store.capture import install_hooks, uninstall_hooks
 from trace_store.capture.agents import PROGRAMS_BY_NAME, agent_named
+from trace_store.capture.edit_settings import our_handlers
 from trace_store.capture.jsonc import SettingsText
 from trace_store.capture.spool import AGENTS
 from trace_store.errors import InvalidInputError
@@ -415,3 +416,11 @@ def test_a_lost_data_folder_costs_the_exact_bytes_only(user: Environment) -> Non
 
 def test_all_agents_of_the_hook_can_be_installed() -> None:
     assert tuple(PROGRAMS_BY_NAME) == AGENTS
+
+
+def test_a_brief_is_an_option_of_the_hook(user: Environment) -> None:
+    agent = agent_named("codex")
+    for brief, command in ((True, "trace hook codex --brief"), (False, "trace hook codex")):
+        [change] = install_hooks(user, ["codex"], ["trace"], brief=brief)
+        entries = our_handlers(agent, Path(change.path).read_text()).values()
+        assert [handler["command"] for each in entries for _, handler in each] == [command] * 6

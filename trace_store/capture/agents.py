@@ -14,7 +14,7 @@ from typing import Any
 from trace_store import errors
 from trace_store.base.environment import Environment
 from trace_store.base.frozen import field, value
-from trace_store.capture.spool import AGENTS, CLAUDE_CODE, CODEX, COPILOT, GEMINI, OPENCODE
+from trace_store.capture.spool import AGENTS, BRIEFED, CLAUDE_CODE, CODEX, COPILOT, GEMINI, OPENCODE
 
 USER, PROJECT = "user", "project"
 SCOPES = (USER, PROJECT)
@@ -24,7 +24,7 @@ GROUPS, HANDLERS, PLUGIN = "groups", "handlers", "plugin"
 """How hooks are listed: groups of handlers, handlers, or a module of JavaScript."""
 PROGRAMS = ("trace", "trace-store")
 MODULE = "trace_cli"
-PERSONAL = "--personal"
+PERSONAL, BRIEF = "--personal", "--brief"
 SECONDS = 10
 """An agent waits for a hook at most so long; ours takes a twentieth of a second."""
 _SHELL_KEYS = ("command", "bash", "powershell")
@@ -110,7 +110,8 @@ class AgentProgram:
         except ValueError:
             return ""
         words = words[1:] if words[:1] == ["&"] else words
-        words = words[:-1] if words[-1:] == [PERSONAL] else words
+        while words[-1:] in ([PERSONAL], [BRIEF]):
+            words.pop()
         if words[-2:] != ["hook", self.name]:
             return ""
         first, *rest = words[:-2] or [""]
@@ -185,20 +186,29 @@ def agent_named(name: str) -> AgentProgram:
     return PROGRAMS_BY_NAME[name]
 
 
-def command_line(command: Sequence[str], agent: str, *, personal: bool = False) -> str:
-    """Return the command line of a hook.
+def hook_words(
+    command: Sequence[str], agent: str, *, personal: bool = False, brief: bool = False
+) -> list[str]:
+    """Return the words of a hook's command.
 
     Args:
         command: the command line of Trace.
         agent: the agent.
         personal: whether sessions outside of repositories go to the user's own.
+        brief: whether sessions begin with a brief; agents that read none get none.
     """
-    words = [*command, "hook", agent, *([PERSONAL] if personal else ())]
+    options = [PERSONAL] if personal else []
+    options += [BRIEF] if brief and agent in BRIEFED else []
+    return [*command, "hook", agent, *options]
+
+
+def command_line(words: Sequence[str]) -> str:
+    """Return the words of a command as a line for the shell of this system."""
     if os.name == "nt":
         return " ".join(
             f'"{word}"' if not word.isalnum() and os.sep in word else word for word in words
         )
-    return shlex.join(words)
+    return shlex.join([*words])
 
 
 def program_path(environment: Environment, program: str) -> str:

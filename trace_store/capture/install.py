@@ -16,13 +16,13 @@ from trace_store.base.frozen import value
 from trace_store.base.oid import sha256_hex
 from trace_store.capture import edit_settings
 from trace_store.capture.agents import (
-    PERSONAL,
     PLUGIN,
     PROGRAMS_BY_NAME,
     USER,
     AgentProgram,
     agent_named,
     command_line,
+    hook_words,
     program_path,
 )
 from trace_store.capture.settings_file import Original, SettingsFile, forget_original, refused
@@ -86,6 +86,7 @@ def install_hooks(
     folder: str = ".",
     scope: str = USER,
     personal: bool = False,
+    brief: bool = False,
     dry_run: bool = False,
 ) -> list[SettingsChange]:
     """Install or update our hooks, and return what was done to each file.
@@ -97,6 +98,7 @@ def install_hooks(
         folder: a folder of the project.
         scope: `user` or `project`: whose settings.
         personal: whether sessions outside of repositories go to the user's own repository.
+        brief: whether sessions of Claude Code and Codex begin with a brief.
         dry_run: only return what would be done.
 
     Raises:
@@ -104,11 +106,10 @@ def install_hooks(
     """
 
     def add(agent: AgentProgram, text: str) -> str:
+        words = hook_words(command, agent.name, personal=personal, brief=brief)
         if agent.form == PLUGIN:
-            words = [*command, "hook", agent.name, *([PERSONAL] if personal else ())]
             return edit_settings.with_plugin(text, words)
-        line = command_line(command, agent.name, personal=personal)
-        return edit_settings.with_hooks(agent, text, line)
+        return edit_settings.with_hooks(agent, text, command_line(words))
 
     known = [agent_named(name) for name in dict.fromkeys(agents)]
     top = project_folder(folder)
@@ -241,7 +242,9 @@ def _difference(path: str, before: bytes | None, after: bytes | None) -> str:
     return "\n".join(difflib.unified_diff(old, new, *names, lineterm=""))
 
 
-def manual_entries(agent: str, command: Sequence[str], *, personal: bool = False) -> str:
+def manual_entries(
+    agent: str, command: Sequence[str], *, personal: bool = False, brief: bool = False
+) -> str:
     """Return what a person would add to the settings of an agent by hand; "" for one whose file is ours alone.
 
     Raises:
@@ -250,5 +253,5 @@ def manual_entries(agent: str, command: Sequence[str], *, personal: bool = False
     known = agent_named(agent)
     if known.form == PLUGIN:
         return ""
-    text = edit_settings.with_hooks(known, "", command_line(command, agent, personal=personal))
-    return text.strip()
+    words = hook_words(command, agent, personal=personal, brief=brief)
+    return edit_settings.with_hooks(known, "", command_line(words)).strip()

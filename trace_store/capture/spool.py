@@ -35,6 +35,10 @@ CLAUDE_CODE, CODEX, GEMINI, OPENCODE, COPILOT = (
 )
 AGENTS = (CLAUDE_CODE, CODEX, GEMINI, OPENCODE, COPILOT)
 """The agents whose sessions are captured, by the names of their import formats."""
+BRIEFED = (CLAUDE_CODE, CODEX)
+"""The agents that read what a hook prints when a session begins."""
+SESSION_START = "SessionStart"
+_CONTINUED = ("resume", "fork")
 
 NO_REPOSITORY = "no-repository"
 UNREADABLE = "unreadable-input"
@@ -187,6 +191,16 @@ def note_event(
     except errors.TraceError as error:
         return _miss(disk, environment, missed, str(error.code))
     return layout.root
+
+
+def begins_session(agent: str, data: bytes) -> bool:
+    """Return True if the input of a hook says that a session begins whose agent reads a brief."""
+    try:
+        given = json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return False
+    is_start = isinstance(given, dict) and _text(given, *_EVENT) == SESSION_START
+    return agent in BRIEFED and is_start and _text(given, "source") not in _CONTINUED
 
 
 def personal_folder(environment: Environment) -> str:

@@ -1,10 +1,11 @@
 """`trace hook`: what the hooks of agents run at each event.
 
-    trace hook AGENT [--personal]
+    trace hook AGENT [--personal] [--brief]
 
 It notes that a session grew, from the JSON that the agent writes to standard input, and starts a worker that imports
-it. It prints nothing and always exits with 0, also for names and options that it does not know, so that hooks of other
-versions never disturb an agent. `trace hooks status` tells what could not be captured.
+it. It prints nothing but a brief that was asked for when a session begins. It always exits with 0, also for names and
+options that it does not know, so that hooks of other versions never disturb an agent. `trace hooks status` tells what
+could not be captured.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 
 from trace_cli.arguments import ANY, Argument, takes
 from trace_cli.runtime import Invocation
-from trace_store.capture.spool import WorkerLock, note_event
+from trace_store.capture.spool import WorkerLock, begins_session, note_event
 from trace_store.disk.files import Disk
 from trace_store.disk.layout import Layout
 
@@ -28,7 +29,7 @@ MAXIMUM_INPUT_BYTES = 64 << 20
 QUIET_SECONDS = 1.0
 """An agent that neither writes nor closes its pipe for so long has said everything."""
 NICENESS = 10
-PERSONAL = "--personal"
+PERSONAL, BRIEF = "--personal", "--brief"
 _PIECE_BYTES = 1 << 20
 _DESCRIPTORS = 256
 
@@ -36,15 +37,21 @@ _DESCRIPTORS = 256
 @takes(Argument("AGENT", "words", "The agent, and options of its hook", ANY))
 def run(invocation: Invocation, *, words: list[str]) -> int:
     """Note an event of an agent; no failure is reported."""
+    note(invocation, words)
+    return 0
+
+
+def note(invocation: Invocation, words: list[str]) -> str:
+    """Note an event; return the `.trace` directory whose brief the agent is to get, or ""."""
     try:
         agent, *options = words
         given = _read(invocation.stdin)
         root = note_event(invocation.environment, agent, given, personal=PERSONAL in options)
         if root:
             _start_worker(root)
-    except Exception:  # noqa: BLE001 - the agent goes on, whatever happens here
-        return 0
-    return 0
+        return root if root and BRIEF in options and begins_session(agent, given) else ""
+    except Exception:  # noqa: BLE001 - a hook never disturbs its agent
+        return ""
 
 
 def _read(stdin: BinaryIO) -> bytes:

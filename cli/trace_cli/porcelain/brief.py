@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+
 import trace_store
 from trace_cli.arguments import Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, NOTHING, opened
 from trace_cli.render.escape import safe
 from trace_cli.runtime import Invocation
+from trace_store.capture.spool import SESSION_START
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,3 +85,17 @@ def brief(
     yield found, safe(found.text).removesuffix("\n")
     for file in found.unknown:
         invocation.note(f"note: no decision is known about {safe(file)}")
+
+
+def brief_agent(invocation: Invocation, directory: str) -> None:
+    """Print the brief of a `.trace` directory for an agent whose session begins, as its hook's output.
+
+    The agent gets none if the user did not allow it, if nothing is known, or if anything fails.
+    """
+    with contextlib.suppress(Exception):
+        invocation.directory = directory
+        with opened(invocation, quiet=True) as repo:
+            found = repo.brief(folder=invocation.folder, for_agent=True)
+        if found.notes:
+            context = {"hookEventName": SESSION_START, "additionalContext": found.text}
+            invocation.line(json.dumps({"hookSpecificOutput": context}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ from trace_cli.subcommands import Group
 from trace_store import Repo, capture, errors, trajectories
 from trace_store.capture.agents import PROJECT, USER
 from trace_store.capture.install import REFUSED, SettingsChange
-from trace_store.capture.spool import AGENTS
+from trace_store.capture.spool import AGENTS, BRIEFED
 from trace_store.capture.status import MISSING, CaptureStatus
 from trace_store.capture.worker import CaptureRun
 from trace_store.trajectories.git_hooks import (
@@ -59,6 +60,7 @@ def hooked(incomplete: str) -> list[str]:
     _USER,
     _PROJECT,
     Option("--personal", "personal", "Capture sessions outside of repositories in one of your own"),
+    Option("--brief", "brief", "Brief Claude Code and Codex when a session begins"),
     Option("--trailer", "trailer", "With git: add the id of the trajectory to commit messages"),
     _DRY_RUN,
     JSON,
@@ -71,6 +73,7 @@ def install(
     user: bool,
     project: bool,
     personal: bool,
+    brief: bool,
     trailer: bool,
     dry_run: bool,
 ) -> Results:
@@ -79,6 +82,9 @@ def install(
     Without a name, the hooks of all agents on this machine are installed, in your own settings. They do nothing where
     no folder above has a `.trace`. What changed is printed; other entries, comments and order stay. A file that is not
     valid is left as it is.
+
+    With --brief, the hooks of Claude Code and Codex print `trace brief` when a session begins, in repositories for
+    which you said `trace brief --allow`.
 
     `git` installs `post-commit` and `post-rewrite`, which link commits of the code to the current trajectory, also
     after an amend or a rebase. A hook that exists already is renamed and still called. --trailer also installs
@@ -91,6 +97,8 @@ def install(
     agents, with_git = _split(names, user=user, project=project)
     if trailer and not with_git:
         raise usage_error("--trailer goes with git")
+    if brief and names and not {*agents} <= {*BRIEFED}:
+        raise usage_error(f"--brief goes with {' and '.join(BRIEFED)} only")
     environment, command = invocation.environment, own_command()
     if not names:
         agents = capture.present_agents(environment)
@@ -109,6 +117,7 @@ def install(
         folder=invocation.folder,
         scope=PROJECT if project else USER,
         personal=personal,
+        brief=brief,
         dry_run=dry_run,
     )
     for each in done:
@@ -122,7 +131,8 @@ def install(
         _tell_shared(invocation, changes)
     if not (dry_run or invocation.quiet or invocation.as_json):
         _tell_problems(invocation, agents)
-    _raise_first(invocation, done, command, personal=personal)
+        _tell_permission(invocation, brief=brief)
+    _raise_first(invocation, done, command, personal=personal, brief=brief)
 
 
 @takes(_NAMES, _USER, _PROJECT, _DRY_RUN, JSON, QUIET)
@@ -157,7 +167,7 @@ def uninstall(
         _tell_shared(invocation, changes)
     if not (done or changes or invocation.as_json or invocation.quiet):
         invocation.note("nothing to do: no Trace hooks installed here")
-    _raise_first(invocation, done, own_command(), personal=False)
+    _raise_first(invocation, done, own_command())
 
 
 @takes(JSON)
@@ -307,13 +317,32 @@ def _tell_problems(invocation: Invocation, agents: Sequence[str]) -> None:
             invocation.note(f"hint: {one_line(each.advice, 300)}")
 
 
+def _tell_permission(invocation: Invocation, *, brief: bool) -> None:
+    """Say that a brief needs a permission, if this repository has none."""
+    if not brief:
+        return
+    with (
+        contextlib.suppress(errors.RepositoryNotFoundError),
+        opened(invocation, quiet=True) as repo,
+    ):
+        if not trace_store.briefing.BriefPermission(repo.store, invocation.environment).is_granted:
+            invocation.note(
+                "note: agents get no brief here yet: allow it with `trace brief --allow`"
+            )
+
+
 def _raise_first(
-    invocation: Invocation, done: Sequence[SettingsChange], command: list[str], *, personal: bool
+    invocation: Invocation,
+    done: Sequence[SettingsChange],
+    command: list[str],
+    *,
+    personal: bool = False,
+    brief: bool = False,
 ) -> None:
     """Show what to add by hand to files that were refused, and raise the first error."""
     refused = [each for each in done if each.error is not None]
     for each in refused:
-        text = capture.manual_entries(each.agent, command, personal=personal)
+        text = capture.manual_entries(each.agent, command, personal=personal, brief=brief)
         if text and not (invocation.quiet or invocation.as_json):
             invocation.note(f"to add it by hand, put this into {safe(each.path)}:")
             invocation.note(text)
@@ -367,6 +396,7 @@ def _captured_lines(done: CaptureRun) -> Iterator[str]:
 
 HELP = """Hooks of agents tell Trace when a session grew, and a worker imports it while the agent works.
 
-The hooks only note the session in .trace/local; they print nothing, and never delay or stop an agent.
+The hooks only note the session in .trace/local; they never delay or stop an agent, and print nothing but
+a brief that you asked for.
 """
 GROUP = Group(HELP, {"install": install, "status": status, "uninstall": uninstall, "run": run})
