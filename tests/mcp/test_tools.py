@@ -173,6 +173,7 @@ def test_hostile_history_stays_data(repo: Repo) -> None:
         ("trace_search", {"query": "x" * 501}, "at most 500"),
         ("trace_search", {"query": "  "}, ""),
         ("trace_search", {}, "Field required"),
+        ("trace_compile", {"revision": "HEAD"}, "no argument 'revision'; trace_compile takes ref"),
         ("trace_show", {"address": "../../etc/passwd"}, "not a revision"),
         ("trace_show", {"address": "HEAD", "max_tokens": 100_000}, "less than or equal to 8000"),
         ("trace_show", {"address": "HEAD\0"}, ""),

@@ -9,9 +9,10 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver.context import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, Tool, ToolAnnotations
+from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult, Tool, ToolAnnotations
 
 from trace_store import __version__, errors
 from trace_store.mcp.answers import NOTE, AnswerWriter
@@ -68,6 +69,16 @@ def mcp_server(repo: Repo, *, folder: str = ".", allow_write: bool = False) -> M
 
 class _Server(MCPServer[Any]):
     """A server whose list of tools is short: every conversation of a client begins with it."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        # A model that guesses a name would get an answer about something else.
+        schemas = {each.name: each.input_schema for each in await super().list_tools()}
+        known = schemas.get(name, {}).get("properties", arguments)
+        for each in arguments.keys() - known.keys():
+            raise ToolError(f"no argument {each[:40]!r}; {name} takes {', '.join(known)}")
+        return await super().call_tool(name, arguments, context)
 
     async def list_tools(self) -> list[Tool]:
         return [

@@ -73,8 +73,10 @@ def _annotate(priority: str) -> Callable[[Repo, Asked], str]:
 
 def _remove(repo: Repo, asked: Asked) -> str:
     asked.needs("message")
-    repo.remove(asked.message, ref=asked.session)
-    return f"Message {asked.message} is removed; it is in the trash."
+    done = repo.remove(asked.message, ref=asked.session)
+    others = [each.short() for each in done.also]
+    with_it = f", with {', '.join(others)} of the same call" if others else ""
+    return f"Message {asked.message} is removed{with_it}; it is in the trash."
 
 
 def _restore(repo: Repo, asked: Asked) -> str:

@@ -562,7 +562,7 @@ const onMessage = {
     if (wording !== null && wording !== text) act("edit", { message: article.id, text: wording });
   },
   Remove: async (article) => {
-    if (await ask("Hide this message from the model? It goes to the trash.", { button: "Remove" })) act("remove", { message: article.id });
+    if (await ask("Hide this message from the model? A call and its results go together, to the trash.", { button: "Remove" })) act("remove", { message: article.id });
   },
   Restore: (article) => act("restore", { message: article.id }),
 };

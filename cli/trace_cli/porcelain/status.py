@@ -47,7 +47,7 @@ def _lines(
     if fork is not None:
         of = f" of {safe(fork.parent.removeprefix('refs/heads/'))}" if fork.parent else ""
         yield f"fork{of} at {paint(invocation, fork.point.short(), 'yellow')}"
-    if found.ref and found.ref.startswith(SESSIONS):
+    if found.ref and found.ref.startswith(SESSIONS) and found.oid is not None:
         yield from _session_lines(invocation, repo, found.ref)
     if found.is_running:
         for run in repo.runs.running():
