@@ -185,6 +185,15 @@ def test_a_read_only_file_stays(user: Environment, agent: str) -> None:
     assert install(user, agent, dry_run=True).action == "refused"
 
 
+def test_only_the_nearest_folder_of_a_new_file_must_be_writable(
+    user: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for every user: the folder around the home folder belongs to root."""
+    real, above = os.access, str(tmp_path.parent)
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != above and real(path, mode))
+    assert install(user, "claude-code").action == "created"
+
+
 def test_a_plugin_of_others_stays(user: Environment) -> None:
     path = put(user, "opencode", b"export const Other = async () => ({})\n")
     assert "another plugin" in str(install(user, "opencode").error)

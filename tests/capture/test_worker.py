@@ -227,9 +227,6 @@ def test_what_fails_is_kept_and_tried_again(user: Environment, repo: Repo, tmp_p
     found = capture.capture_status(user, repo.store, folder=str(tmp_path / "project"))
     assert [each.code for each in found.problems] == ["hooks-failed"]
     assert key not in str(found.problems)
-    happens(user, repo, CLAUDE_CODE, path)
-    t.user("Go on.")
-    t.write(tmp_path)
     assert catch_up(repo).failures == ()
     found = capture.capture_status(user, repo.store, folder=str(tmp_path / "project"))
     assert found.problems == ()

@@ -125,6 +125,7 @@ class SettingsText:
         text, is_object = self.text, self.text[at] == "{"
         kind, close = ("object", "}") if is_object else ("list", "]")
         members: list[JsonMember] = []
+        keys: set[str] = set()
         here = self._skip(at + 1)
         if text[here : here + 1] == close:
             return JsonNode(kind, at, here + 1, None, ())
@@ -135,8 +136,9 @@ class SettingsText:
                 key, here = named.value, self._skip(named.end)
                 if not isinstance(key, str) or text[here : here + 1] != ":":
                     raise JsonSyntaxError('no `"key":`', text, start)
-                if any(each.key == key for each in members):
-                    raise JsonSyntaxError(f"the key {key!r} is there twice", text, start)
+                if key in keys:
+                    raise JsonSyntaxError(f"the key {key!r} appears twice", text, start)
+                keys.add(key)
                 here = self._skip(here + 1)
             node = self._value(here, depth + 1)
             members.append(JsonMember(key, start, node))

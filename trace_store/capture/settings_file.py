@@ -1,7 +1,7 @@
-"""Settings of agents on the disk: read or refused, and replaced only if nobody else changed them meanwhile.
+"""Settings of agents on the disk: read or refused, and replaced only if no other program changed them meanwhile.
 
-Links are followed, since people keep settings in a folder of their own; mode and byte order mark stay. What a file was
-before our first change is kept in the user's data folder, so that it can be put back.
+Links are followed, since people keep settings in a folder of their own; mode and byte order mark stay. The bytes from
+before our first change are kept in the user's data folder, so that they can be restored.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class SettingsFile:
         return (mark + text).encode()
 
     def write(self, data: bytes | None) -> bool:
-        """Replace the file, or remove it for None; return False if somebody changed it since it was read.
+        """Replace the file, or remove it for None; return False if it changed since it was read.
 
         Raises:
             StateError: it is read-only.
@@ -98,7 +98,8 @@ class SettingsFile:
         status = os.stat(place)
         if not status.st_mode & stat.S_IWUSR or not os.access(place, os.W_OK):
             raise refused(self.path, f"{place} is read-only")
-        if not os.access(os.path.dirname(place), os.W_OK):
+        # An existing file is replaced by a rename in its folder; a new one only needs the nearest existing folder.
+        if place == self.real and not os.access(os.path.dirname(place), os.W_OK):
             raise refused(self.path, f"{os.path.dirname(place)} is read-only")
 
 

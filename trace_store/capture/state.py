@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from trace_store.base.frozen import fields, value
+from trace_store.base.frozen import fields, replace, value
 from trace_store.capture.spool import AgentEvent
 from trace_store.disk.files import Disk, read_file, replace_file
 from trace_store.disk.layout import Layout
@@ -99,6 +99,12 @@ class CaptureState:
             return cls()
         state.sessions = {each.transcript: each for each in sessions}
         return state
+
+    def retry_failed(self) -> None:
+        """Treat sessions that could not be imported as if nothing of them were imported."""
+        for each in [*self.sessions.values()]:
+            if each.problem:
+                self.sessions[each.transcript] = replace(each, size=0)
 
     def save(self, disk: Disk, layout: Layout) -> None:
         """Write the file.

@@ -27,7 +27,7 @@ from trace_store.capture.agents import (
     program_path,
 )
 from trace_store.capture.jsonc import JsonSyntaxError, SettingsText
-from trace_store.capture.settings_file import Original, SettingsFile
+from trace_store.capture.settings_file import MAXIMUM_BYTES, Original, SettingsFile
 from trace_store.capture.spool import (
     CLAUDE_CODE,
     CODEX,
@@ -54,7 +54,6 @@ SHOWN_SESSIONS = 20
 SHOWN_FOLDERS = 5
 STALE_MILLISECONDS = 60_000
 RECENT_MILLISECONDS = 7 * 86_400_000
-_MAXIMUM_BYTES = 4 << 20
 _MANAGED = {
     "darwin": "/Library/Application Support/ClaudeCode/managed-settings.json",
     "win32": r"C:\Program Files\ClaudeCode\managed-settings.json",
@@ -113,7 +112,7 @@ class CaptureStatus:
 
     Attributes:
         hooks: our hooks, by agent and scope.
-        problems: what keeps them from working.
+        problems: why hooks do not work, and what was lost.
         waiting: how many lines the spool holds.
         is_busy: whether a worker is importing.
         events: the last event of each agent.
@@ -216,7 +215,7 @@ def _problems_of(
     if hooks.state == MISSING:
         if _was_installed(environment, hooks.path):
             detail = f"the hooks of {agent.title} were removed"
-            advice = f"`trace hooks install {agent.name}` installs them again, `trace hooks uninstall` forgets them"
+            advice = f"`trace hooks install {agent.name}` restores them; `trace hooks uninstall` ends this warning"
             yield Diagnosis("hooks-removed", hooks.path, detail, advice)
         return
     scope = " --project" if hooks.scope == PROJECT else ""
@@ -225,7 +224,7 @@ def _problems_of(
         detail = "some entries are missing or of another version"
         yield Diagnosis("hooks-incomplete", hooks.path, detail, f"{install} mends them")
     if hooks.program and not program_path(environment, hooks.program):
-        detail = f"{hooks.program} is not there any more, so {agent.title} cannot run the hook"
+        detail = f"{hooks.program} does not exist any more, so {agent.title} cannot run the hook"
         yield Diagnosis("hooks-program", hooks.path, detail, f"{install} names the new one")
     for check in _CHECKS.get(agent.name, ()):
         yield from check(environment, agent, hooks, folder, top)
@@ -239,9 +238,9 @@ def _was_installed(environment: Environment, path: str) -> bool:
 
 
 def _json_of(path: str) -> Mapping[str, Any]:
-    """Return the object in a file of settings, which may have comments; empty if there is none, or it is damaged."""
+    """Return settings, which may have comments; empty if the file is absent or not valid."""
     try:
-        text = read_unsized(Disk(), os.path.realpath(path), _MAXIMUM_BYTES).decode("utf-8-sig")
+        text = read_unsized(Disk(), os.path.realpath(path), MAXIMUM_BYTES).decode("utf-8-sig")
         found = SettingsText(text, comments=True).root.plain()
     except (errors.StorageError, UnicodeDecodeError, JsonSyntaxError):
         return {}
@@ -279,7 +278,7 @@ def _codex(
 ) -> Iterator[Diagnosis]:
     config = os.path.join(agent.folder(environment), "config.toml")
     try:
-        data = read_unsized(Disk(), os.path.realpath(config), _MAXIMUM_BYTES)
+        data = read_unsized(Disk(), os.path.realpath(config), MAXIMUM_BYTES)
         settings = tomllib.loads(data.decode())
     except (errors.StorageError, ValueError):
         detail = "it cannot be read, so it is not known whether Codex trusts the hooks"
@@ -288,7 +287,8 @@ def _codex(
     for name in ("hooks", "codex_hooks"):
         if _at(settings, "features", name) is False:
             yield _disabled(config, f"features.{name} is false", agent)
-    states = _at(settings, "hooks", "state") or {}
+    found = _at(settings, "hooks", "state")
+    states: Mapping[str, Any] = found if isinstance(found, dict) else {}
     waiting, off = [], []
     for event, listed in edit_settings.our_handlers(
         agent, SettingsFile.read(hooks.path).text()
@@ -298,25 +298,26 @@ def _codex(
                 f"{path}:{_snake(event)}:{group}:{place}"
                 for path in dict.fromkeys((hooks.path, os.path.realpath(hooks.path)))
             ]
-            found: Mapping[str, Any] = next((states[name] for name in names if name in states), {})
-            if _at(found, "enabled") is False:
+            state: Any = next((states[name] for name in names if name in states), {})
+            if _at(state, "enabled") is False:
                 off.append(event)
-            elif _at(found, "trusted_hash") != codex_hash(event, handler):
+            elif _at(state, "trusted_hash") != codex_hash(event, handler):
                 waiting.append(event)
     if off:
         yield _disabled(config, f"the hooks for {', '.join(off)} are turned off", agent)
     if waiting:
-        detail = f"Codex does not trust the hooks for {', '.join(waiting)} yet, and skips them without a word"
+        detail = f"Codex does not trust the hooks for {', '.join(waiting)} yet, and silently skips them"
         advice = "start `codex`, type /hooks, and trust them; do it again after each change of the command"
         yield Diagnosis("hooks-untrusted", hooks.path, detail, advice)
 
 
 def codex_hash(event: str, handler: Mapping[str, Any]) -> str:
     """Return the hash by which Codex trusts a handler: of its canonical JSON, with defaults filled in."""
+    seconds = handler.get("timeout")
     identity: dict[str, Any] = {
         "type": "command",
         "command": handler.get("command", ""),
-        "timeout": max(1, int(handler.get("timeout", _DEFAULT_CODEX_SECONDS))),
+        "timeout": max(1, seconds if isinstance(seconds, int) else _DEFAULT_CODEX_SECONDS),
         "async": bool(handler.get("async", False)),
     }
     if isinstance(handler.get("statusMessage"), str):

@@ -1,8 +1,8 @@
 """The worker: it imports what grew, as `trace import` would.
 
-Hooks start it when none runs. It reads the spool, imports the transcripts that its lines name, stays while they grow,
-and ends by itself. Each time it also looks at the sessions of the last days, because an agent that is killed runs no
-hook.
+Hooks start it when none runs. It reads the spool, imports the transcripts that its lines name, and exits once they have
+stopped growing. It also checks the sessions of the last days, because an agent that is killed runs no hook, and retries
+those that failed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 10.0
 """How long a worker waits for more."""
 RECENT_MILLISECONDS = 7 * 86_400_000
 _QUIET_MILLISECONDS = 60_000
-"""A session without events for so long has ended, or its agent was killed."""
+"""After this time without events, a session has ended, or its agent was killed."""
 COMPACTIONS = frozenset(("PreCompact", "PreCompress", "session.compacting"))
 """Events before a compaction."""
 SUBAGENT = "SubagentStop"
@@ -46,7 +46,7 @@ class CaptureRun:
         messages: how many messages.
         checkpoints: the checkpoints that it saved before compactions.
         failures: what failed.
-        is_busy: whether another worker was at work, so that nothing was done.
+        is_busy: whether another worker is running, so that nothing was done.
     """
 
     events: int = 0
@@ -63,7 +63,7 @@ def catch_up(writer: Writer, *, waits: bool = False) -> CaptureRun:
 
     Args:
         writer: the repository.
-        waits: whether to stay until nothing has grown for some seconds.
+        waits: whether to keep running until nothing has grown for some seconds.
 
     Raises:
         StorageError: the spool cannot be read, or the state cannot be written.
@@ -78,7 +78,7 @@ def catch_up(writer: Writer, *, waits: bool = False) -> CaptureRun:
             worker.run(PATIENCE_SECONDS if waits else 0.0)
         finally:
             lock.release()
-        # A hook that found the lock taken has left its line before; one that comes later starts a worker.
+        # A hook appends its line before it tries the lock. If it found the lock taken, its line is seen here.
         if not any(store.disk.exists(store.layout.spool_file + end) for end in ("", TAKEN)):
             return worker.result()
 
@@ -112,6 +112,7 @@ class _Worker:
         """Import until nothing has happened for some seconds."""
         disk, layout = self._store.disk, self._store.layout
         self._state = CaptureState.load(disk, layout)
+        self._state.retry_failed()  # each run tries once; then only what grows
         quiet = 0.0
         while True:
             is_first, self.has_run = not self.has_run, True
@@ -218,5 +219,5 @@ class _Worker:
 
 
 def _problem(report: FileReport) -> str:
-    """Return why nothing of a transcript is imported, or ""; one without a message yet is no problem."""
+    """Return why nothing of a transcript is imported, or "", also if it has no messages yet."""
     return "" if report.branches or report.skipped in ("", "empty") else report.skipped
