@@ -152,3 +152,17 @@ def test_links_are_followed_and_status_tells_what_is_lost(
 def test_an_unknown_agent_is_refused(user: Environment) -> None:
     with pytest.raises(InvalidInputError, match="no agent 'cursor'"):
         install_server(user, ["cursor"], COMMAND)
+
+
+def test_a_blank_file_and_an_entry_without_a_list_of_arguments(user: Environment) -> None:
+    blank, odd = settings(user, "gemini"), settings(user, "copilot")
+    for path, text in (
+        (blank, " \n"),
+        (odd, '{"mcpServers": {"trace": {"command": "x", "args": null}}}'),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert uninstall_server(user, scope="user") == []
+    [change] = install_server(user, ["gemini"], COMMAND, scope="user")
+    assert change.action == "updated"
+    assert all(not each.problem for each in server_status(user) if each.agent == "copilot")

@@ -1,7 +1,7 @@
-"""Installing our hooks in the settings of agents, and taking them out again.
+"""Installation and removal of our hooks in the settings of agents.
 
-Rule: parse or refuse. A file that cannot be understood stays as it is, and the error says why. Installing twice changes
-nothing; uninstalling gives the bytes of before if nothing else changed since, and otherwise takes out our entries only.
+Rule: parse or refuse. A file that cannot be parsed stays as it is, and the error says why. Installing twice changes
+nothing. Uninstalling restores the original bytes if nothing else changed since; otherwise it removes only our entries.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from trace_store import errors
 from trace_store.base.environment import Environment
@@ -28,10 +29,8 @@ from trace_store.capture.agents import (
 from trace_store.capture.settings_file import Original, SettingsFile, forget_original, refused
 from trace_store.importers.discovery import project_folder
 
-CREATED, UPDATED, UNCHANGED, REMOVED, REFUSED = (
-    *("created", "updated", "unchanged", "removed"),
-    "refused",
-)
+CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
+REMOVED, REFUSED = "removed", "refused"
 _ATTEMPTS = 5
 _EXECUTABLES = {
     "claude-code": "claude",
@@ -114,7 +113,12 @@ def install_hooks(
     known = [agent_named(name) for name in dict.fromkeys(agents)]
     top = project_folder(folder)
     places = [(each, each.file(environment, scope, top)) for each in known]
-    return [_tried(environment, *place, add, dry_run=dry_run) for place in places]
+    return [
+        apply_change(
+            each.name, path, partial(_changed, environment, each, path, add, dry_run=dry_run)
+        )
+        for each, path in places
+    ]
 
 
 def uninstall_hooks(
@@ -146,30 +150,37 @@ def uninstall_hooks(
     known = [agent_named(name) for name in dict.fromkeys(agents or PROGRAMS_BY_NAME)]
     top = project_folder(folder)
     places = [(each, each.file(environment, scope, top)) for each in known]
-    done = [_tried(environment, *place, take_out, dry_run=dry_run) for place in places]
+    done = [
+        apply_change(
+            each.name, path, partial(_changed, environment, each, path, take_out, dry_run=dry_run)
+        )
+        for each, path in places
+    ]
     for each in done:
         if each.action == UNCHANGED and not dry_run:
-            forget_original(environment, each.path)  # somebody else took our entries out
+            forget_original(environment, each.path)  # our entries were removed by hand
     return [each for each in done if each.action != UNCHANGED]
 
 
-def _tried(
-    environment: Environment,
-    agent: AgentProgram,
-    path: str,
-    edit: Callable[[AgentProgram, str], str],
-    *,
-    dry_run: bool,
+def apply_change(
+    agent: str, path: str, change: Callable[[], SettingsChange | None]
 ) -> SettingsChange:
-    """Edit a file, again if somebody else changes it meanwhile; a refusal is a result, so that other files follow."""
+    """Change a settings file, and retry if another program wins the race.
+
+    Args:
+        agent: the name of the agent.
+        path: the file.
+        change: reads and changes the file; returns None if it changed meanwhile. A StateError or StorageError becomes a
+            refusal, so that the files of other agents are still changed.
+    """
     try:
         for _ in range(_ATTEMPTS):
-            change = _changed(environment, agent, path, edit, dry_run=dry_run)
-            if change is not None:
-                return change
+            done = change()
+            if done is not None:
+                return done
         raise refused(path, "another program keeps changing it")
     except (errors.StateError, errors.StorageError) as error:
-        return SettingsChange(agent.name, path, REFUSED, error=error)
+        return SettingsChange(agent, path, REFUSED, error=error)
 
 
 def _changed(
@@ -180,7 +191,7 @@ def _changed(
     *,
     dry_run: bool,
 ) -> SettingsChange | None:
-    """Edit a file; None if somebody else changed it meanwhile."""
+    """Edit a file; return None if another program changed it meanwhile."""
     file = SettingsFile.read(path)
     before, text = file.data, file.text()
     try:
@@ -198,7 +209,7 @@ def _changed(
     elif is_removal and agent.is_own and _is_empty(agent, new):
         after = None
     action = REMOVED if is_removal else UPDATED if before is not None else CREATED
-    change = SettingsChange(agent.name, path, action, _difference(path, before, after), link)
+    change = SettingsChange(agent.name, path, action, difference(path, before, after), link)
     if dry_run:
         file.check_writable()
         return change
@@ -235,8 +246,8 @@ def _is_empty(agent: AgentProgram, text: str) -> bool:
     )
 
 
-def _difference(path: str, before: bytes | None, after: bytes | None) -> str:
-    """Return the difference of two contents of a file, with the line ends of a text."""
+def difference(path: str, before: bytes | None, after: bytes | None) -> str:
+    """Return the difference of two versions of a file, as `diff -u` shows it; None is no file."""
     old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (before, after))
     names = (path if before is not None else os.devnull, path if after is not None else os.devnull)
     return "\n".join(difflib.unified_diff(old, new, *names, lineterm=""))

@@ -306,7 +306,9 @@ def _codex(
     if off:
         yield _disabled(config, f"the hooks for {', '.join(off)} are turned off", agent)
     if waiting:
-        detail = f"Codex does not trust the hooks for {', '.join(waiting)} yet, and silently skips them"
+        detail = (
+            f"Codex does not trust the hooks for {', '.join(waiting)} yet, and silently skips them"
+        )
         advice = "start `codex`, type /hooks, and trust them; do it again after each change of the command"
         yield Diagnosis("hooks-untrusted", hooks.path, detail, advice)
 

@@ -1,17 +1,17 @@
-"""Telling agents to start `trace mcp`: an entry in their settings, added, found and taken out again.
+"""The entry in the settings of agents that makes them start `trace mcp`: added, found and removed.
 
-Rule: parse or refuse. A file that cannot be understood, or that has an entry of this name which is not ours, stays as
-it is. Comments, order and line ends of the rest stay; installing twice changes nothing.
+Rule: parse or refuse. A file that cannot be parsed, or that has another server under our name, stays as it is.
+Comments, order and line ends of the rest stay; installing twice changes nothing.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
 import tomllib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from trace_store import errors
@@ -20,11 +20,12 @@ from trace_store.base.frozen import value
 from trace_store.capture.agents import MODULE, PROGRAMS, PROJECT, USER, program_path
 from trace_store.capture.install import (
     CREATED,
-    REFUSED,
     REMOVED,
     UNCHANGED,
     UPDATED,
     SettingsChange,
+    apply_change,
+    difference,
 )
 from trace_store.capture.jsonc import JsonNode, JsonSyntaxError, SettingsText
 from trace_store.capture.settings_file import SettingsFile, refused
@@ -34,7 +35,6 @@ from trace_store.importers.discovery import project_folder
 NAME = "trace"
 """The name of the server in settings."""
 VERB = "mcp"
-_ATTEMPTS = 5
 _SERVERS = "mcpServers"
 _TABLE = f"[mcp_servers.{NAME}]"
 _BLOCK = re.compile(rf"(?:\r?\n)?^\[mcp_servers\.{NAME}\][^\S\n]*\r?\n(?:(?!\[).*(?:\n|\Z))*", re.M)
@@ -98,8 +98,9 @@ class McpClient:
         """Return the command that an entry starts; [] if there is none."""
         if not isinstance(entry, dict):
             return []
-        command, arguments = entry.get("command"), entry.get("args", [])
-        words = command if isinstance(command, list) else [command, *arguments]
+        command, arguments = entry.get("command"), entry.get("args")
+        rest = arguments if isinstance(arguments, list) else []
+        words = command if isinstance(command, list) else [command, *rest]
         return [str(each) for each in words] if all(isinstance(e, str) for e in words) else []
 
     def find(self, text: str) -> object:
@@ -111,7 +112,8 @@ class McpClient:
         if not self.key:
             servers = tomllib.loads(text).get("mcp_servers", {})
             return servers.get(NAME) if isinstance(servers, dict) else None
-        node = self._servers(SettingsText(text or "{}", comments=self.comments))
+        text = text if text.strip() else "{}"
+        node = self._servers(SettingsText(text, comments=self.comments))
         found = None if node is None else node.get(NAME)
         return None if found is None else found.plain()
 
@@ -303,54 +305,42 @@ def _edited(
 ) -> list[SettingsChange]:
     top = project_folder(folder)
     clients = [client_named(each) for each in dict.fromkeys(agents)]
-    done = []
-    for client in clients:
-        path = client.file(environment, scope, top)
-        try:
-            done.append(_changed(client, path, edit, dry_run=dry_run))
-        except (errors.StateError, errors.StorageError) as error:
-            done.append(SettingsChange(client.name, path, REFUSED, error=error))
-    return done
+    places = [(each, each.file(environment, scope, top)) for each in clients]
+    return [
+        apply_change(each.name, path, partial(_changed, each, path, edit, dry_run=dry_run))
+        for each, path in places
+    ]
 
 
 def _changed(
     client: McpClient, path: str, edit: Callable[[McpClient, str], str], *, dry_run: bool
-) -> SettingsChange:
-    """Edit a file, again if somebody else changes it meanwhile.
+) -> SettingsChange | None:
+    """Edit a file; return None if another program changed it meanwhile.
 
     Raises:
         StateError: it is refused.
         StorageError: the disk failed.
     """
-    for _ in range(_ATTEMPTS):
-        file = SettingsFile.read(path)
-        before, text = file.data, file.text()
-        try:
-            new = edit(client, text)
-            removes = client.find(new) is None
-        except JsonSyntaxError as error:
-            raise refused(path, f"line {error.line}, column {error.column}: {error}") from error
-        except ValueError as error:
-            raise refused(path, str(error)) from error
-        link = file.real if file.is_link else ""
-        if new == text:
-            return SettingsChange(client.name, path, UNCHANGED, link=link)
-        is_all = removes and new.strip() in ("", "{}")
-        after = None if is_all else file.encode(new)
-        action = REMOVED if removes else UPDATED if before is not None else CREATED
-        difference = _difference(path, text, "" if after is None else new)
-        change = SettingsChange(client.name, path, action, difference, link)
-        if dry_run:
-            file.check_writable()
-            return change
-        if file.write(after):
-            return change
-    raise refused(path, "another program keeps changing it")
-
-
-def _difference(path: str, before: str, after: str) -> str:
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm="")
-    return "\n".join(lines)
+    file = SettingsFile.read(path)
+    before, text = file.data, file.text()
+    try:
+        new = edit(client, text)
+        is_removal = client.find(new) is None
+    except JsonSyntaxError as error:
+        raise refused(path, f"line {error.line}, column {error.column}: {error}") from error
+    except ValueError as error:
+        raise refused(path, str(error)) from error
+    link = file.real if file.is_link else ""
+    if new == text:
+        return SettingsChange(client.name, path, UNCHANGED, link=link)
+    is_empty = is_removal and new.strip() in ("", "{}")
+    after = None if is_empty else file.encode(new)
+    action = REMOVED if is_removal else UPDATED if before is not None else CREATED
+    change = SettingsChange(client.name, path, action, difference(path, before, after), link)
+    if dry_run:
+        file.check_writable()
+        return change
+    return change if file.write(after) else None
 
 
 def _with_table(text: str, command: Command) -> str:

@@ -99,7 +99,7 @@ def install(
         raise usage_error("--trailer goes with git")
     if brief and names and not {*agents} <= {*BRIEFED}:
         raise usage_error(f"--brief goes with {' and '.join(BRIEFED)} only")
-    environment, command = invocation.environment, own_command()
+    environment, command = invocation.environment, own_command(shared=project)
     if not names:
         agents = capture.present_agents(environment)
         if not agents:
@@ -108,8 +108,6 @@ def install(
             )
     if personal and not dry_run:
         _create_personal(invocation)
-    if project:
-        command = [os.path.basename(command[0])] if len(command) == 1 else command
     done = capture.install_hooks(
         environment,
         agents,
@@ -132,7 +130,10 @@ def install(
     if not (dry_run or invocation.quiet or invocation.as_json):
         _tell_problems(invocation, agents)
         _tell_permission(invocation, brief=brief)
-    _raise_first(invocation, done, command, personal=personal, brief=brief)
+    raise_refused(
+        *(invocation, done),
+        lambda agent: capture.manual_entries(agent, command, personal=personal, brief=brief),
+    )
 
 
 @takes(_NAMES, _USER, _PROJECT, _DRY_RUN, JSON, QUIET)
@@ -167,7 +168,7 @@ def uninstall(
         _tell_shared(invocation, changes)
     if not (done or changes or invocation.as_json or invocation.quiet):
         invocation.note("nothing to do: no Trace hooks installed here")
-    _raise_first(invocation, done, own_command())
+    raise_refused(invocation, done)
 
 
 @takes(JSON)
@@ -258,13 +259,19 @@ def _split(names: Sequence[str], *, user: bool, project: bool) -> tuple[list[str
     return [name for name in names if name != GIT], GIT in names
 
 
-def own_command() -> list[str]:
-    """Return the command line that runs this program from any folder."""
+def own_command(*, shared: bool = False) -> list[str]:
+    """Return the command line that runs this program from any folder.
+
+    Args:
+        shared: whether it is for the settings of a project: then it has no path of this machine, if it can.
+    """
     import shutil  # only the installation needs it
 
     script = shutil.which(sys.argv[0]) if sys.argv[0].endswith(("trace", "trace-store")) else None
     script = script or shutil.which("trace-store")
-    return [os.path.abspath(script)] if script else [sys.executable, "-m", "trace_cli"]
+    if not script:
+        return [sys.executable, "-m", "trace_cli"]
+    return [os.path.basename(script) if shared else os.path.abspath(script)]
 
 
 def _create_personal(invocation: Invocation) -> None:
@@ -331,18 +338,21 @@ def _tell_permission(invocation: Invocation, *, brief: bool) -> None:
             )
 
 
-def _raise_first(
+def raise_refused(
     invocation: Invocation,
     done: Sequence[SettingsChange],
-    command: list[str],
-    *,
-    personal: bool = False,
-    brief: bool = False,
+    by_hand: Callable[[str], str] = lambda _: "",
 ) -> None:
-    """Show what to add by hand to files that were refused, and raise the first error."""
+    """Raise the first error of files that were refused.
+
+    Args:
+        invocation: where notes are shown.
+        done: what was done to each file.
+        by_hand: returns what a person can add to the settings of an agent instead, which is shown first.
+    """
     refused = [each for each in done if each.error is not None]
     for each in refused:
-        text = capture.manual_entries(each.agent, command, personal=personal, brief=brief)
+        text = by_hand(each.agent)
         if text and not (invocation.quiet or invocation.as_json):
             invocation.note(f"to add it by hand, put this into {safe(each.path)}:")
             invocation.note(text)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import trace_store.mcp
 from trace_cli.arguments import ANY, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, opened
-from trace_cli.porcelain.hooks import change_lines, own_command
+from trace_cli.porcelain.hooks import change_lines, own_command, raise_refused
 from trace_cli.render.escape import safe
 from trace_cli.render.tables import LEFT, table
 from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
 from trace_store import Repo, Store
 from trace_store.capture.agents import PROJECT, USER
-from trace_store.capture.install import SettingsChange
 from trace_store.mcp.install import CLIENTS, VERB
 
 TYPE_CHECKING = False
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 HELP = """Agents start `trace mcp` themselves; `trace mcp install` tells them to."""
 WRITE = "--allow-write"
-_NAMES = f"{', '.join(CLIENTS)}"
+_NAMES = ", ".join(CLIENTS)
 _ALLOW_WRITE = Option(
     WRITE, "allow_write", "Also offer tools that record decisions, findings, pins and checkpoints"
 )
@@ -124,7 +122,7 @@ def install(
     )
     for each in done:
         yield each, change_lines(invocation, each, dry_run=dry_run)
-    _raise_first(invocation, done, command)
+    raise_refused(invocation, done, lambda agent: trace_store.mcp.manual_entry(agent, command))
 
 
 @takes(
@@ -150,7 +148,7 @@ def uninstall(
         yield each, change_lines(invocation, each, dry_run=dry_run)
     if not (done or invocation.quiet or invocation.as_json):
         invocation.note("no agent has the server there")
-    _raise_first(invocation, done, [])
+    raise_refused(invocation, done)
 
 
 @takes(JSON)
@@ -177,11 +175,8 @@ def _opened(invocation: Invocation, *, allow_write: bool) -> Iterator[Repo]:
         return
     environment, folder = invocation.environment, invocation.folder
     where = Store.find(folder, environment, explicit=invocation.directory)
-    repo = trace_store.mcp.open_for_reading(where, environment, folder=folder)
-    try:
+    with trace_store.mcp.open_for_reading(where, environment, folder=folder) as repo:
         yield repo
-    finally:
-        repo.store.close()
 
 
 def _scope(*, user: bool, project: bool) -> str:
@@ -191,23 +186,8 @@ def _scope(*, user: bool, project: bool) -> str:
 
 
 def _command(scope: str, *, allow_write: bool) -> list[str]:
-    """Return what an agent starts: in the settings of a project, which others share, without a path of this machine."""
-    command = own_command()
-    if scope == PROJECT and len(command) == 1:
-        command = [os.path.basename(command[0])]
-    return [*command, VERB, *([WRITE] if allow_write else ())]
-
-
-def _raise_first(
-    invocation: Invocation, done: Sequence[SettingsChange], command: list[str]
-) -> None:
-    """Show what to add by hand to files that were refused, and raise the first error."""
-    refused = [each for each in done if each.error is not None]
-    for each in refused if command and not (invocation.quiet or invocation.as_json) else ():
-        invocation.note(f"to add it by hand, put this into {safe(each.path)}:")
-        invocation.note(trace_store.mcp.manual_entry(each.agent, command))
-    if refused and refused[0].error is not None:
-        raise refused[0].error
+    """Return the command line that an agent starts."""
+    return [*own_command(shared=scope == PROJECT), VERB, *([WRITE] if allow_write else ())]
 
 
 def known_agents(incomplete: str) -> list[str]:
