@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from trace_store.integrations.framework_store import FrameworkStore, split_array
 from trace_store.objects.address import Address
 from trace_store.objects.sequences import FANOUT, ContentSequence, read_sequence
 from trace_store.providers import parse_messages
+from trace_store.store.fact_index import FactIndex
 
 SECRET = "password=Tr0ub4dor-3x"
 NAME = record_name("example", "thread", "main")
@@ -216,6 +218,17 @@ def test_the_index_of_facts_is_rebuilt_and_follows_other_processes(tmp_path: Pat
         ]
         assert not [*repo.log("copy", meta="example.step=1")]
         assert len([*repo.log(NAME, meta="example.thread=Ä/1", role="user")]) == 2
+
+
+def test_a_write_succeeds_without_its_index(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    records = Records(repo.writer)
+    with monkeypatch.context() as patched:
+        patched.setattr(FactIndex, "note", fail)
+        state = step(records, 0)
+    assert records.find(NAME, "example.step", 0) == [state.commit]
 
 
 def test_what_is_deleted_is_erased_and_what_others_have_stays(repo: Repo) -> None:

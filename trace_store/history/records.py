@@ -20,7 +20,8 @@ finds the commits that record one. A value comes back byte for byte: a secret in
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from itertools import islice
 from threading import RLock
@@ -103,7 +104,7 @@ class RecordState:
 
 
 def record_name(program: str, *parts: str) -> str:
-    """Return the full name of a record: parts that no ref may be called get a readable name with a hash."""
+    """Return the full name of a record; a part that is not valid in a ref becomes a readable name with a hash."""
     return RECORDS + "/".join([program, *map(_component, parts)])
 
 
@@ -114,7 +115,7 @@ def _component(text: str) -> str:
     slug = "".join(c if c in _PLAIN else "-" for c in text.lower())[:_SLUG_LENGTH].strip("-_")
     hashed = digest(text.encode("utf-8", "surrogatepass")).hex()[:_HASH_DIGITS]
     found = f"{slug or 'x'}.{hashed}"
-    return found if is_ref_name(RECORDS + found) else f"x-{found}"  # a device of Windows
+    return found if is_ref_name(RECORDS + found) else f"x-{found}"  # else a device name of Windows
 
 
 class Records:
@@ -155,11 +156,11 @@ class Records:
     # Reading
 
     def tips(self, prefix: str = RECORDS) -> dict[str, tuple[ObjectId, ...]]:
-        """Return the commits that the records under a prefix are at, by full name; several after clones diverged."""
+        """Return the tips of the records under a prefix, by full name; a record has several after clones diverged."""
         return dict(self._store.refs.iterate_tips(prefix))
 
     def tip(self, name: str) -> ObjectId | None:
-        """Return the commit that a record is at, or None."""
+        """Return the tip of a record, or None."""
         return self._store.refs.read(name)
 
     def state(self, commit: ObjectId) -> RecordState:
@@ -178,7 +179,7 @@ class Records:
         return read_commit(oid, self._store.objects.read)
 
     def read(self, value: RecordValue) -> bytes:
-        """Return the content of a value; that of a sequence joined.
+        """Return the content of a value; the pieces of a sequence are joined.
 
         Raises:
             PurgedError: it was purged.
@@ -233,7 +234,7 @@ class Records:
         """Return the commits that record a fact, newest first, in constant time.
 
         The records under `prefix` are indexed first. The index may also name commits of other records, and commits that
-        are on no record any more.
+        no record reaches any more.
         """
         with self._mutex:
             index = self._open_index()
@@ -277,8 +278,8 @@ class Records:
             start: the commit that a new record begins after.
             expect: as above.
             values: the values that the commit keeps, such as those of `state(…)`.
-            rewinds: whether the commit follows `start` wherever the record is, which moves to it: the context is that
-                of `start` again. None is no commit. Other records may keep what the record leaves, by `moves`.
+            rewinds: whether the commit follows `start`, wherever the record is now, so that the context is reset to
+                `start`; if `start` is None, to an empty one. `moves` of `write` can keep the old tip in another record.
 
         Raises:
             InvalidRefNameError: the name is not valid.
@@ -293,12 +294,12 @@ class Records:
         """Move records, or delete or create them, in one transaction.
 
         Args:
-            moves: by full name, the commit that the record is at, and the new one; None is no record. If both are the
-                same, the record only has to be there.
+            moves: by full name, the current tip of the record and the new one; None is no record. If both are equal,
+                the move only checks the tip.
             why: what the reflog says.
 
         Raises:
-            RefChangedError: a record is elsewhere; nothing was moved.
+            RefChangedError: a record has another tip; nothing was moved.
         """
         edits = edits_of(moves)
         if edits:
@@ -321,7 +322,7 @@ class Records:
         return self.erase(names, tips)
 
     def erase(self, names: Iterable[str], tips: Iterable[ObjectId]) -> EraseReport:
-        """Erase what only these commits hold, which the records of these names were at; errors as in `delete`."""
+        """Erase what only these former tips of records hold; errors as in `delete`."""
         with self._mutex:
             self.close()
             return erase(self._store, names, tips)
@@ -336,10 +337,10 @@ class Records:
     def written(
         self, name: str, before: ObjectId | None, oid: ObjectId, facts: Mapping[str, str]
     ) -> None:
-        """Index a commit that has just been written; a failure is ignored, since a look-up repeats it."""
+        """Index a commit that has just been written; a failure is ignored, since a look-up indexes it again."""
         if not facts:
             return  # a look-up indexes it
-        with self._mutex, suppress(errors.TraceError):
+        with self._mutex, suppress(errors.TraceError, sqlite3.Error):
             self._open_index().note(name, before, oid, facts)
 
     def keep_only(
@@ -351,7 +352,7 @@ class Records:
         before the first kept commit are gone. A record without kept commits is deleted.
 
         Args:
-            lines: by full name, the commit that each record is at.
+            lines: the tip of each record, by full name.
             kept: the commits that stay.
 
         Raises:
@@ -359,40 +360,49 @@ class Records:
             As `delete`.
         """
         change, wanted = self._writer.begin(), frozenset(kept)
-        new: dict[ObjectId, ObjectId | None] = {}
-        for tip in lines.values():
-            chain = [*self.lines([tip])][::-1]
-            last: ObjectId | None = None
-            gap: list[Operation] = []
-            is_whole = True
-            for oid, commit in chain:
-                if oid not in wanted:
-                    is_whole = False
-                    gap += _message_operations(oid, commit)
-                    continue
-                if is_whole:
-                    last = new[oid] = oid
-                    continue
-                if last is None:
-                    carried = self._carried(oid)
-                    others = [o for o in commit.operations if o.name in ops.LEAVES_CONTEXT]
-                    made = [*carried, *others]
-                else:
-                    made = [*gap, *ops.carried_operations(oid, commit)]
-                gap = []
-                parents = [] if last is None else [last]
-                again = Commit(
-                    *(parents, commit.author, commit.time, made, commit.message, commit.meta),
-                    commit.links,
-                )
-                last = new[oid] = change.gathering.put_object(again.encode())
-            new[tip] = last
+        put_object = change.gathering.put_object
+        new = {tip: self._rewrite(tip, wanted, put_object) for tip in lines.values()}
         moves = {name: (tip, new[tip]) for name, tip in lines.items() if new[tip] != tip}
-        edits = [RefEdit(name, to, old) for name, (old, to) in moves.items()]
+        edits = edits_of(moves)
         if edits:
             change.write(lambda _: edits, "records: pruned")
             self.erase(moves, [old for old, _ in moves.values()])
         return {name: new[tip] for name, tip in lines.items()}
+
+    def _rewrite(
+        self, tip: ObjectId, wanted: Set[ObjectId], put_object: Callable[[bytes], ObjectId]
+    ) -> ObjectId | None:
+        """Write the line of a tip with the wanted commits alone, and return its new tip; None if no commit stays."""
+        last: ObjectId | None = None
+        gap: list[
+            Operation
+        ] = []  # what commits that go do to messages, since the last one that stays
+        is_unchanged = True
+        for oid, commit in [*self.lines([tip])][::-1]:
+            if oid not in wanted:
+                is_unchanged = False
+                gap += _message_operations(oid, commit)
+                continue
+            if is_unchanged:
+                last = oid
+                continue
+            if last is None:
+                others = [o for o in commit.operations if o.name in ops.LEAVES_CONTEXT]
+                operations = [*self._carried(oid), *others]
+            else:
+                operations = [*gap, *ops.carried_operations(oid, commit)]
+            gap = []
+            rewritten = Commit(
+                [] if last is None else [last],
+                commit.author,
+                commit.time,
+                operations,
+                commit.message,
+                commit.meta,
+                commit.links,
+            )
+            last = put_object(rewritten.encode())
+        return last
 
     def _carried(self, oid: ObjectId) -> list[Operation]:
         """Return the operations that give the context of a commit without its history."""
@@ -476,9 +486,9 @@ class RecordDraft:
     ) -> ContentSequence:
         """Set a value to a sequence: the first `keep` pieces of an earlier one, and these; errors as in `put`."""
         items, put_object = [*map(self.put, pieces)], self._raw.put_object
-        made = (before or ContentSequence([[]])).extended(keep, items, put_object)
-        self.values[name] = RecordValue(type, made.oid)
-        return made
+        sequence = (before or ContentSequence([[]])).extended(keep, items, put_object)
+        self.values[name] = RecordValue(type, sequence.oid)
+        return sequence
 
     def write(
         self,

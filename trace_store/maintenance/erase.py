@@ -1,7 +1,7 @@
-"""Erase: the removal, at once, of what refs led to before they were deleted or rewritten.
+"""Erase: immediate removal of what only deleted or rewritten refs reached.
 
-It is a prune without a grace period, of these objects alone, whose quarantine is deleted, too. Objects that any other
-ref, reflog or trash reaches stay. Caches that quote content are removed and made again when they are needed.
+It prunes these objects without a grace period, and deletes their quarantine, too. Objects that another ref, a reflog or
+the trash reaches stay. Caches that quote content are removed, and rebuilt when needed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class EraseReport:
     """What was erased.
 
     Attributes:
-        objects: the number of objects that are gone.
-        kept: the number of objects that stay, since something else has them.
+        objects: the number of objects that were removed.
+        kept: the number of objects that something else still reaches.
         left: files that may still hold their bytes, with the reason.
         git_folder: path of `.trace` in the git work tree around it, whose history may have copies; "" without git.
     """
@@ -39,12 +39,12 @@ class EraseReport:
 
 
 def erase(store: Store, refs: Iterable[str], tips: Iterable[ObjectId]) -> EraseReport:
-    """Remove what only these tips reach, and what the reflogs of their refs name, which are removed with it.
+    """Remove what only these tips and the reflogs of their refs reach, and these reflogs.
 
     Args:
         store: the repository.
         refs: full names of the refs, which have been deleted or moved.
-        tips: the commits that they were at.
+        tips: their former tips.
 
     Raises:
         StateError: what is reachable cannot be determined; nothing was removed.

@@ -37,7 +37,7 @@ _LAST = "\U0010ffff"
 
 
 class FactIndex:
-    """The open index of one repository. Threads may share it if one at a time uses it."""
+    """The open index of one repository. Threads may share it if only one uses it at a time."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -124,9 +124,9 @@ class FactIndex:
 
     def _add(self, oid: ObjectId, facts: Iterable[tuple[str, str]]) -> None:
         add = "INSERT OR IGNORE INTO commits (oid) VALUES (?)"
-        made = self._base.execute(add, (bytes(oid),))
-        if made.rowcount:  # else another process indexed it
-            rows = [(f"{name}={value}", made.lastrowid) for name, value in facts]
+        added = self._base.execute(add, (bytes(oid),))
+        if added.rowcount:  # else another process indexed it
+            rows = [(f"{name}={value}", added.lastrowid) for name, value in facts]
             self._base.executemany("INSERT OR IGNORE INTO facts VALUES (?, ?)", rows)
 
     def _open(self) -> sqlite3.Connection:
