@@ -19,7 +19,13 @@ from trace_store.base.oid import ObjectId
 from trace_store.history.records import WARN, RecordDraft, RecordState
 from trace_store.importers.formats.claude_code.messages import is_boundary, messages_of
 from trace_store.integrations.framework_store import FrameworkStore
-from trace_store.integrations.item_lists import ItemLists, finished, retried, write_lock
+from trace_store.integrations.item_lists import (
+    ItemLists,
+    encode_json,
+    finished,
+    retried,
+    write_lock,
+)
 from trace_store.repo.repository import Repo
 
 PROGRAM = META = "claude-agent"
@@ -99,7 +105,7 @@ class TraceSessionStore:
         return self._store.name(project, session, _MAIN)
 
     def _append(self, key: Mapping[str, str], entries: Sequence[Mapping[str, Any]]) -> None:
-        name, pieces = self.ref(key), [_encode(entry) for entry in entries]
+        name, pieces = self.ref(key), [encode_json(entry) for entry in entries]
         with self._mutex:
             retried(lambda: self._append_to(name, key, entries, pieces))
 
@@ -187,7 +193,7 @@ class TraceSessionStore:
         if made is None:
             draft.values.pop(_SUMMARY, None)
         else:
-            draft.set(_SUMMARY, "json", _encode(made))
+            draft.set(_SUMMARY, "json", encode_json(made))
 
     def _load(self, key: Mapping[str, str]) -> list[dict[str, Any]] | None:
         state = self._store.state(self.ref(key))
@@ -242,18 +248,6 @@ class TraceSessionStore:
         prefix = main.removesuffix(_MAIN) + _SUBAGENTS + "/"
         said = [self._said(tips[0]) for tips in self._records.tips(prefix).values()]
         return [each["subpath"] for each in said if "subpath" in each]
-
-
-def _encode(entry: object) -> bytes:
-    """Return a value as JSON.
-
-    Raises:
-        InvalidInputError: it is not a JSON value.
-    """
-    try:
-        return json.dumps(entry, separators=(",", ":")).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise errors.InvalidInputError(f"the entry is not a JSON value: {error}") from None
 
 
 def _text(key: Mapping[str, str], name: str) -> str:

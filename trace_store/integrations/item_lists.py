@@ -14,6 +14,7 @@ can be cut after any item: the cut list follows an earlier commit, whose context
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock, RLock
@@ -239,3 +240,15 @@ async def finished(function: Callable[P, T], *args: P.args, **named: P.kwargs) -
         task.exception()
         raise cancelled
     return task.result()
+
+
+def encode_json(item: object) -> bytes:
+    """Return an item of a framework as JSON.
+
+    Raises:
+        InvalidInputError: it is not a JSON value.
+    """
+    try:
+        return json.dumps(item, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise errors.InvalidInputError(f"the item is not a JSON value: {error}") from None

@@ -21,7 +21,13 @@ from trace_store.base import check
 from trace_store.base.oid import ObjectId
 from trace_store.history.records import WARN, Moves, RecordDraft, RecordState
 from trace_store.integrations.framework_store import FrameworkStore, message_of
-from trace_store.integrations.item_lists import ItemLists, finished, retried, write_lock
+from trace_store.integrations.item_lists import (
+    ItemLists,
+    encode_json,
+    finished,
+    retried,
+    write_lock,
+)
 from trace_store.maintenance.erase import EraseReport
 from trace_store.objects.message import Message
 from trace_store.providers.documents import read_messages
@@ -93,7 +99,7 @@ class TraceSession:
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Append items in one commit."""
         if items:
-            await finished(self._add, [_encode(item) for item in items])
+            await finished(self._add, [encode_json(item) for item in items])
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove the last item and return it; None if there is none. The reflog still has it."""
@@ -256,15 +262,3 @@ def _messages(pieces: Sequence[bytes]) -> list[Message]:
         return read_messages(items)
     except errors.TraceError:
         return [made for item in items if (made := message_of(item)) is not None]
-
-
-def _encode(item: object) -> bytes:
-    """Return an item as JSON.
-
-    Raises:
-        InvalidInputError: it is not a JSON value.
-    """
-    try:
-        return json.dumps(item, separators=(",", ":")).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise errors.InvalidInputError(f"the item is not a JSON value: {error}") from None
