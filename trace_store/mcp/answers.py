@@ -1,7 +1,7 @@
-"""AnswerWriter: JSON of the library's results, cut to a size that a client accepts, and marked as data.
+"""Answers: JSON of the library's results, cut to a size that a client accepts, and marked as data.
 
 Recorded text is untrusted: an old tool result may hold instructions. So each answer says that it is data, and each
-entry where it comes from. AnswerWriter have placeholders for secrets, even if the repository stores secrets.
+entry says where it comes from. Answers have placeholders for secrets, even if the repository stores secrets.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def offset_of(cursor: str) -> int:
 
 
 def _cut(value: Any, width: int) -> Any:
-    """Return JSON values with long texts cut, and long lists ended, with a count of what is missing."""
+    """Return JSON values with long texts and lists cut, and a count of what is missing."""
     if isinstance(value, str) and len(value) > width:
         return f"{value[:width]}… ({len(value) - width:,} more characters)"
     if isinstance(value, list):

@@ -7,6 +7,7 @@ stays the same for a repository, and no other user can read it.
 
 from __future__ import annotations
 
+import errno
 import secrets
 import socket
 from collections.abc import Callable
@@ -54,10 +55,10 @@ class McpHttpServer:
             StateError: the port is in use, code `port-in-use`.
         """
         check.integer(0, 65535, port=port)
+        self.token = _token(repo)
         self._socket = _listen(port)
         port = int(self._socket.getsockname()[1])
         self.address = f"http://{HOST}:{port}{PATH}"
-        self.token = _token(repo)
         own = [f"{name}:{port}" for name in (HOST, "localhost")]
         security = TransportSecuritySettings(
             allowed_hosts=own, allowed_origins=[f"http://{each}" for each in own]
@@ -143,7 +144,7 @@ def _listen(port: int) -> Any:
     """Return a listening socket on this machine.
 
     Raises:
-        StateError: the port is in use.
+        StateError: the port is in use or reserved.
     """
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -152,5 +153,6 @@ def _listen(port: int) -> Any:
         found.listen()
     except OSError as error:
         found.close()
-        raise StateError(f"port {port} is in use", code=ErrorCode.PORT_IN_USE, port=port) from error
+        why = "reserved" if error.errno == errno.EACCES else "in use"
+        raise StateError(f"port {port} is {why}", code=ErrorCode.PORT_IN_USE, port=port) from error
     return found

@@ -6,7 +6,7 @@ from typing import Any
 
 from trace_store import errors
 from trace_store.mcp.answers import AnswerWriter
-from trace_store.mcp.tools import said_in
+from trace_store.mcp.tools import message_text
 from trace_store.objects.message import Message
 from trace_store.records import record
 from trace_store.repo.repository import Repo
@@ -54,5 +54,5 @@ def _message(address: str, message: Message) -> dict[str, Any]:
         "address": address,
         "role": message.role,
         "kind": message.kind,
-        "text": said_in(message.parts),
+        "text": message_text(message.parts),
     }

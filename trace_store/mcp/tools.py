@@ -34,8 +34,8 @@ Limit = Annotated[int, Field(ge=1, le=100)]
 Tokens = Annotated[int, Field(ge=50, le=MAXIMUM_TOKENS)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
-_CODE = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|-|.*(?:^|[/\\])\.\.(?:[/\\]|$)|.*[\0\n]", re.DOTALL)
-"""Targets that are no path in the project: absolute ones, those that leave it, and options."""
+_OUTSIDE = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|-|.*(?:^|[/\\])\.\.(?:[/\\]|$)|.*[\0\n]", re.DOTALL)
+"""Targets that are not paths in the project: absolute paths, paths that leave it, and options."""
 
 
 class ReadTools:
@@ -85,7 +85,7 @@ class ReadTools:
                 "role": message.role,
                 "kind": message.kind,
                 "token_count": sizes[number][0],
-                "text": said_in(message.parts),
+                "text": message_text(message.parts),
             }
             for number, message in enumerate(context.messages)
         )
@@ -100,7 +100,7 @@ class ReadTools:
 
     def why(self, target: Ref, limit: Limit = 10, cursor: Cursor = "") -> EntryPage:
         """List the decisions behind a commit of the code, a file in the project, or FILE:LINE."""
-        if _CODE.match(target):
+        if _OUTSIDE.match(target):
             raise errors.InvalidInputError(
                 f"not a commit, or a file in the project: {target[:80]!r}", argument="target"
             )
@@ -125,7 +125,7 @@ class ReadTools:
                 **self._commit_source(born),
                 "hidden": state.hidden or None,
             }
-            return source, said_in(message.parts)
+            return source, message_text(message.parts)
         found = repo.get(oid)
         if not isinstance(found, Commit):
             raise errors.InvalidInputError(
@@ -133,7 +133,7 @@ class ReadTools:
             )
         [entry] = repo.log(oid, limit=1)
         messages = [
-            f"[{where.short()} {message.role}]\n{said_in(message.parts)}"
+            f"[{where.short()} {message.role}]\n{message_text(message.parts)}"
             for where, message in entry.messages
         ]
         return {"commit": oid.hex(), **self._commit_source(oid)}, "\n\n".join(messages)
@@ -150,7 +150,7 @@ class ReadTools:
 
 
 class WriteTools:
-    """Tools that record. What they record is a commit each, which `trace undo` takes back."""
+    """Tools that record. Each call is one commit, which `trace undo` takes back."""
 
     def __init__(self, repo: Repo) -> None:
         self._repo = repo
@@ -167,7 +167,7 @@ class WriteTools:
         trajectory: Ref = "",
     ) -> EntryPage:
         """Record a decision of the current trajectory. An alternative is "OPTION: REASON"."""
-        made = self._repo.trajectories.decide(
+        event = self._repo.trajectories.decide(
             question,
             chosen,
             reasoning=reasoning,
@@ -176,14 +176,14 @@ class WriteTools:
             confidence=confidence,
             trajectory=trajectory,
         )
-        return self._done(made)
+        return self._done(event)
 
     def finding(self, text: Words, significance: Ref = "", trajectory: Ref = "") -> EntryPage:
         """Record a finding of the current trajectory; significance is low, medium, high or critical."""
-        made = self._repo.trajectories.record(
+        event = self._repo.trajectories.record(
             "finding", text, significance=significance, trajectory=trajectory
         )
-        return self._done(made)
+        return self._done(event)
 
     def pin(self, address: Ref, ref: Ref = "") -> EntryPage:
         """Protect a message from compression."""
@@ -200,12 +200,12 @@ class WriteTools:
         return self._answers.page([record(result)], 0, 1)
 
 
-def said_in(parts: Any) -> str:
+def message_text(parts: Any) -> str:
     """Return the text of a message, with its calls and results; reasoning and media are only named."""
-    return "\n".join(text for part in parts for text in _said(part))
+    return "\n".join(text for part in parts for text in _part_text(part))
 
 
-def _said(part: Part) -> Iterator[str]:
+def _part_text(part: Part) -> Iterator[str]:
     if isinstance(part, Data):  # which is a text, too
         yield part.indented
     elif isinstance(part, Text):
@@ -215,7 +215,7 @@ def _said(part: Part) -> Iterator[str]:
     elif isinstance(part, ToolResult):
         yield "[failed result]" if part.is_error else "[result]"
         for each in part.content:
-            yield from _said(each)
+            yield from _part_text(each)
     elif isinstance(part, Reasoning):
         yield "[reasoning, not shown]"
     else:
@@ -224,10 +224,10 @@ def _said(part: Part) -> Iterator[str]:
 
 def _place(cursor: str) -> int:
     """Return the number of entries before a cursor; raises as `offset_of`."""
-    found = offset_of(cursor)
-    if found > MAXIMUM_OFFSET:
+    offset = offset_of(cursor)
+    if offset > MAXIMUM_OFFSET:
         raise errors.InvalidInputError(f"not a cursor: {cursor[:40]!r}", argument="cursor")
-    return found
+    return offset
 
 
 def _without(found: dict[str, Any], *names: str) -> dict[str, Any]:
