@@ -27,8 +27,9 @@ from trace_store.capture import install_hooks, uninstall_hooks
 from trace_store.capture.agents import PROGRAMS_BY_NAME, agent_named
 from trace_store.capture.edit_settings import our_handlers
 from trace_store.capture.jsonc import SettingsText
+from trace_store.capture.settings_file import Original
 from trace_store.capture.spool import AGENTS
-from trace_store.errors import InvalidInputError
+from trace_store.errors import InvalidInputError, StorageError
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.stem for path in GOLDEN.glob("*.before"))
@@ -205,7 +206,7 @@ def test_a_plugin_that_was_changed_by_hand_stays(user: Environment) -> None:
     path = file_of(user, "opencode")
     install(user, "opencode")
     path.write_text(path.read_text() + "// mine\n")
-    assert "somebody changed" in str(install(user, "opencode").error)
+    assert "edited by hand" in str(install(user, "opencode").error)
     assert [each.action for each in uninstall(user, "opencode")] == ["refused"]
     assert path.exists()
 
@@ -223,6 +224,18 @@ def test_one_refusal_does_not_stop_the_others(user: Environment) -> None:
 
 
 # --- the file itself
+
+
+def test_a_file_whose_original_cannot_be_kept_stays(
+    user: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError("disk full")
+
+    path = put(user, "claude-code", b"{}\n")
+    monkeypatch.setattr(Original, "save", fail)
+    assert install(user, "claude-code").action == "refused"
+    assert path.read_bytes() == b"{}\n"
 
 
 def test_a_link_is_followed_and_stays(user: Environment, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ OPEN, DECISIONS, GIVEN_UP = "Open trajectories", "Decisions in force", "Tried an
 FINDINGS, LESSONS, LAST = "Findings", "Lessons", "Last session"
 SECTIONS = (OPEN, DECISIONS, GIVEN_UP, FINDINGS, LESSONS, LAST)
 SHARES = {OPEN: 0.1, DECISIONS: 0.4, GIVEN_UP: 0.15, FINDINGS: 0.1, LESSONS: 0.1, LAST: 0.3}
-"""How much of the budget a section gets before the others have had their turn."""
+"""The share of the budget that is reserved for each section in the first pass."""
 DEFAULT_BUDGET = 1_500
 BEGIN, END = "<trace-brief>", "</trace-brief>"
 HEADER = (
@@ -64,7 +64,7 @@ class Brief:
         token_count: its tokens.
         budget: the maximum number of tokens.
         notes: its entries, in order.
-        left_out: the number of entries that did not fit, or repeat others.
+        left_out: the number of entries that did not fit or repeat others.
         unknown: files about which nothing is recorded.
     """
 
@@ -84,7 +84,7 @@ class Candidate:
         item: the entry, with its whole text.
         short: a shorter text, for when the whole one does not fit.
         tier: 0 if it certainly bears on the subject, 1 if it probably does, 2 for the rest.
-        weight: the weightier of a tier and section come first; then the newer.
+        weight: within a tier and section, heavier entries come first, then newer ones.
     """
 
     item: BriefNote

@@ -45,7 +45,7 @@ RECENT = 20
 SIMILAR = 8
 MAXIMUM_FILES = 50
 SMALL_COMMIT = 10
-"""Up to so many files a commit's decisions are about each of them."""
+"""In a commit of at most this many files, its decisions are about each of them."""
 REASONS = 20
 CERTAIN, PROBABLE, REST = 0, 1, 2
 _WEIGHTS = {"critical": 3, "high": 2, "medium": 1}
@@ -54,7 +54,7 @@ _NAME = re.compile(r"[\w.-]*\w")
 _VARIABLE = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\S*[-_/\d]\S*")
 """What differs between texts that a program wrote by one template: quoted words, numbers, names."""
 _SHAPE_CHARACTERS, _SHAPE_WORDS, _REPEATS = 120, 3, 2
-"""The beginning that is compared, how many words of it, and how often it may come if a variable one is among them."""
+"""How many characters and words two notes are compared by, and how many notes of one template are kept."""
 _SHARED_WORDS = 2
 """How many words a decision must share with the subject to be probably about it."""
 

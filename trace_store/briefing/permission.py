@@ -1,8 +1,8 @@
 """The user's list of the repositories that may brief agents.
 
-Text in a repository may come from others. So nothing of it reaches an agent by itself until the user allows it. The
-list is a file of the user's own, as that of trusted repositories: each entry names a `.trace` directory by its real
-path and owner, so neither a clone nor a copy of the repository inherits the permission.
+Text in a repository may come from others, so Trace does not hand it to an agent until the user allows it. The list is a
+file in the user's settings folder, like the list of trusted repositories. Each entry names a `.trace` directory by its
+real path and owner, so neither a clone nor a copy of the repository inherits the permission.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Capture: hooks of agents, which let Trace import sessions while they run.
 
-A hook leaves a line in the spool of the repository (`spool`), and a worker imports what grew (`worker`). `install`
-adds our hooks to the settings of agents and takes them out again; `status` tells whether they work.
+A hook appends a line to the spool of the repository (`spool`), and a worker imports what grew (`worker`). `install`
+adds our hooks to the settings of agents and removes them; `status` says whether they work.
 """
 
 from trace_store.base.lazy_import import names

@@ -1,7 +1,7 @@
-"""What there is to know of each agent: its files, its events, and the shape of an entry.
+"""The agents that have hooks: their settings files, their events, and the shape of an entry.
 
-Rule: only events that observe are listed. None of them can refuse a tool call or change a prompt, and our hook exits
-with 0 and prints nothing.
+Rule: only events that observe are listed. None of them can refuse a tool call or change a prompt, and our hook prints
+nothing and exits with 0.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from trace_store.capture.spool import AGENTS, BRIEFED, CLAUDE_CODE, CODEX, COPIL
 USER, PROJECT = "user", "project"
 SCOPES = (USER, PROJECT)
 CURSOR = "cursor"
-"""An agent that is refused by name: what its hooks may do differs between its versions."""
+"""An agent that is not supported: the rules for its hooks differ between its versions."""
 GROUPS, HANDLERS, PLUGIN = "groups", "handlers", "plugin"
 """How hooks are listed: groups of handlers, handlers, or a module of JavaScript."""
 PROGRAMS = ("trace", "trace-store")
 MODULE = "trace_cli"
 PERSONAL, BRIEF = "--personal", "--brief"
 SECONDS = 10
-"""An agent waits for a hook at most so long; ours takes a twentieth of a second."""
+"""How long an agent waits for a hook at most; ours takes a twentieth of a second."""
 _SHELL_KEYS = ("command", "bash", "powershell")
 
 
@@ -35,14 +35,14 @@ class AgentProgram:
     """An agent that has hooks.
 
     Attributes:
-        name: its name here, which is that of its import format.
-        title: how its makers call it.
-        project: its settings below a project's folder.
+        name: its name in Trace, which is also the name of its import format.
+        title: the name that its vendor uses.
+        project: the path of its settings in a project's folder.
         form: `groups`, `handlers` or `plugin`.
         events: the events to install, with the time limit of each in seconds.
         comments: whether its settings may hold comments.
         empty: its settings before any hook.
-        is_own: whether the file is ours alone.
+        is_own: whether the file holds nothing but our hooks.
     """
 
     name: str
@@ -72,7 +72,7 @@ class AgentProgram:
         return places[self.name]
 
     def file(self, environment: Environment, scope: str, top: str) -> str:
-        """Return the file with its hooks: the user's, or that of a project, whose folder is `top`."""
+        """Return the path of the file with its hooks: the user's own, or one in the project folder `top`."""
         if scope == PROJECT:
             return os.path.join(top, *self.project.split("/"))
         return os.path.join(self.folder(environment), *_USER_FILES[self.name].split("/"))
@@ -212,7 +212,7 @@ def command_line(words: Sequence[str]) -> str:
 
 
 def program_path(environment: Environment, program: str) -> str:
-    """Return the path of a program that can be run, which is looked for on PATH unless it has a folder; else ""."""
+    """Return the path of an executable, searched on PATH unless it has a folder; "" if there is none."""
     folders = environment.variables("PATH").get("PATH", "").split(os.pathsep)
     names = [program] if os.path.dirname(program) else [os.path.join(f, program) for f in folders]
     names += [f"{name}.exe" for name in names if os.name == "nt"]

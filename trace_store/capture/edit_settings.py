@@ -1,7 +1,7 @@
-"""Our hooks in the text of settings: put in, brought up to date, and taken out, one entry at a time.
+"""Our hooks in the text of settings: added, updated and removed, one entry at a time.
 
-An entry is ours if its command is that of our hook; where it stands, and what stands beside it, does not matter. New
-entries go last, because Codex trusts hooks by their position. Each result is parsed and compared: only our entries may
+An entry is ours if it runs our hook, wherever it is and whatever is beside it. New entries go last, because Codex
+trusts hooks by their position. Each result is parsed and compared: only our entries may
 differ.
 """
 
@@ -40,7 +40,7 @@ def with_hooks(agent: AgentProgram, text: str, command: str) -> str:
 
 
 def without_hooks(agent: AgentProgram, text: str) -> str:
-    """Return settings without our hooks, and without the lists that only held them; raises as `with_hooks`."""
+    """Return settings without our hooks, and without lists that become empty; raises as `with_hooks`."""
     after = text
     for event in _events_with_ours(agent, _document(agent, text)):
         after = _without(agent, after, event)
@@ -113,7 +113,7 @@ def _ours(
 
 
 def _put(agent: AgentProgram, text: str, event: str, handler: Mapping[str, Any]) -> str:
-    """Return the text with one handler of ours for an event: the first is brought up to date, others go."""
+    """Return the text with one handler of ours for an event: the first is updated, others are removed."""
     document = _document(agent, text)
     ours = [*_ours(agent, document, event)]
     if len(ours) > 1:
@@ -201,7 +201,7 @@ def _check_plugin(text: str) -> None:
     if text and not plugin.is_plugin(text):
         raise SettingsError("it is another plugin")
     if text and plugin.is_edited(text):
-        raise SettingsError("somebody changed our plugin")
+        raise SettingsError("our plugin was edited by hand")
 
 
 def without_plugin(text: str) -> str:

@@ -129,7 +129,7 @@ def uninstall_hooks(
     scope: str = USER,
     dry_run: bool = False,
 ) -> list[SettingsChange]:
-    """Take our hooks out, and return what was done to each file that had some; arguments as in `install_hooks`.
+    """Remove our hooks, and return what was done to each file that had some.
 
     Args:
         environment: locates the settings.
@@ -210,17 +210,18 @@ def _changed(
         after = None
     action = REMOVED if is_removal else UPDATED if before is not None else CREATED
     change = SettingsChange(agent.name, path, action, difference(path, before, after), link)
+    file.check_writable()
     if dry_run:
-        file.check_writable()
         return change
+    if not is_removal and after is not None:
+        # It is saved before the change: without it, the file could not be restored.
+        unchanged = original is not None and original.is_unchanged(before)
+        clean = original.before if original is not None and unchanged else _clean(agent, file)
+        Original(clean, sha256_hex(after)).save(environment, path)
     if not file.write(after):
         return None
     if is_removal:
         forget_original(environment, path)
-    elif after is not None:
-        unchanged = original is not None and original.is_unchanged(before)
-        clean = original.before if original is not None and unchanged else _clean(agent, file)
-        Original(clean, sha256_hex(after)).save(environment, path)
     return change
 
 

@@ -45,7 +45,7 @@ export const Trace = async ({ directory }) => ({
 
 
 def plugin_text(command: Sequence[str]) -> str:
-    """Return the module, whose first line has its hash, for the command line of our hook."""
+    """Return the module that runs our hook; its first line holds a hash of the rest."""
     body = _BODY.replace("COMMAND", json.dumps([*command]))
     return f"{_MARK}{_hash(body)}\n{body}"
 
@@ -56,7 +56,7 @@ def is_plugin(text: str) -> bool:
 
 
 def is_edited(text: str) -> bool:
-    """Return True if a module of ours was changed by somebody."""
+    """Return True if a module of ours was edited by hand."""
     first, _, body = text.partition("\n")
     return first.removeprefix(_MARK).strip() != _hash(body)
 

@@ -1,7 +1,7 @@
 """The spool: one line for each event of an agent, which its hook leaves for the worker.
 
-A line says which transcript grew: agent, event, session, path, size and time. It never holds prompts or outputs. What
-could not be captured is noted in a log of the user, so that `read_missed` can count it.
+A line says which transcript grew: agent, event, session, path, size and time. It never holds prompts or outputs. An
+event that cannot be captured goes into a log in the user's data folder, which `read_missed` reads.
 
 Rule: an agent waits for its hook at every turn, so this module imports little.
 """
@@ -51,7 +51,7 @@ OLD = ".old"
 LOCK = "capture"
 PERSONAL = "personal"
 _PROJECT_VARIABLES = {CLAUDE_CODE: "CLAUDE_PROJECT_DIR", GEMINI: "GEMINI_PROJECT_DIR"}
-"""Variables with the folder in which a session began; its current folder may be another one."""
+"""Variables that hold the folder where a session began, which may differ from its current one."""
 _EVENT = ("hook_event_name", "event")
 _SESSION = ("session_id", "sessionId", "sessionID")
 _FOLDER = ("cwd", "directory")
@@ -161,7 +161,7 @@ def note_event(
     personal: bool = False,
     clock: Clock | None = None,
 ) -> str:
-    """Leave a line for the input of a hook; return the `.trace` directory with the line, or "" if nothing was noted.
+    """Append a line for the input of a hook; return the `.trace` directory, or "" if the event was missed.
 
     Args:
         environment: the environment of the hook.
@@ -280,7 +280,7 @@ def _repository(environment: Environment, folders: tuple[str, ...], *, personal:
 
 
 def _miss(disk: Disk, environment: Environment, missed: MissedEvent, reason: str = "") -> str:
-    """Note an event that is not captured, and return ""; without a data folder it is not counted."""
+    """Log an event that is not captured, and return ""; without a data folder it is lost."""
     fields: dict[str, Any] = {name: getattr(missed, name) for name in missed.__match_args__}
     fields["reason"] = reason or missed.reason
     try:

@@ -1,6 +1,6 @@
-"""What the worker of a repository remembers: transcripts and how far they are imported, and what went wrong.
+"""The state of the worker of a repository: how far each transcript is imported, and what failed.
 
-It is one file in `local/`. It can be deleted: then only transcripts that a hook names again are looked at.
+It is one file in `local/`. If it is deleted, the worker checks a transcript only once a hook names it again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where agents keep the transcripts that their hooks speak of."""
+"""Where agents keep the transcripts that their hooks refer to."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class SessionFiles:
 
     Attributes:
         transcript: its own, which need not exist.
-        subagents: those of its subagents.
-        size: their size in bytes; of a database, the time when it was changed; -1 if there is none yet.
+        subagents: the transcripts of its subagents.
+        size: their total size in bytes, or for a database the time of its last change; -1 if there is none yet.
     """
 
     transcript: str
@@ -90,6 +90,6 @@ def _newest_database(environment: Environment) -> str:
 
 
 def _changed(database: str) -> int:
-    """Return when a database was changed; what it wrote last is in a file beside it."""
+    """Return when a database last changed, in nanoseconds; recent writes are in its write-ahead log."""
     times = [status.st_mtime_ns for end in ("", "-wal") if (status := Disk().stat(database + end))]
     return max(times, default=0)

@@ -4,7 +4,7 @@
 
 It notes that a session grew, from the JSON that the agent writes to standard input, and starts a worker that imports
 it. It prints nothing but a brief that was asked for when a session begins. It always exits with 0, also for names and
-options that it does not know, so that hooks of other versions never disturb an agent. `trace hooks status` tells what
+options that it does not know, so that hooks of other versions never disturb an agent. `trace hooks status` shows what
 could not be captured.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MAXIMUM_INPUT_BYTES = 64 << 20
 QUIET_SECONDS = 1.0
-"""An agent that neither writes nor closes its pipe for so long has said everything."""
+"""After this time without input, the agent has written everything, even if its pipe is still open."""
 NICENESS = 10
 PERSONAL, BRIEF = "--personal", "--brief"
 _PIECE_BYTES = 1 << 20
@@ -93,7 +93,7 @@ def _start_worker(root: str) -> None:
 
 
 def _become(command: Sequence[str]) -> None:
-    """Become a command in a session of its own, without the pipes of the agent, which waits until they are closed."""
+    """Replace this process by a command in its own session, with the agent's pipes closed: the agent waits for that."""
     try:
         os.setsid()
         os.nice(NICENESS)
