@@ -16,8 +16,8 @@ among these values become messages of the record's context, so that log, search,
 
             self._store.update(self._name, change)
 
-`update` reads the state, lets a function change it, and writes it by compare and swap; if another process was quicker,
-it begins again from the new state. `set_list` stores the pieces as one sequence and makes the context show them.
+`update` reads the state, lets a function change it, and writes it by compare and swap; if another process wins the
+race, it retries from the new state. `set_list` stores the pieces as one sequence and makes the context show them.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ class FrameworkStore:
         Args:
             name: the full name of the record, which is created if missing.
             change: given a draft that has the values of the current state, and that state (None if there is none). It
-                returns the facts to record. It is called again if another process was quicker.
+                returns the facts to record. It is called again if another process wins the race.
             message: the message of the commit.
 
         Raises:
-            RefChangedError: other processes were quicker again and again.
+            RefChangedError: other processes won the race at every attempt.
             As `RecordDraft.write`.
         """
         for attempt in range(MAXIMUM_ATTEMPTS):
@@ -164,13 +164,13 @@ class FrameworkStore:
         new: Sequence[bytes],
         convert: Callable[[bytes], Message | None],
     ) -> None:
-        """Make a context that ends with some messages end with others; a message in both keeps its identity.
+        """Replace the messages at the end of a context; a message in both lists keeps its identity.
 
         Args:
             draft: of the new commit.
             tip: the commit that the draft follows.
-            old: the pieces of the messages that the context shows at its end.
-            new: the pieces of those that it is to show there.
+            old: the pieces of the messages at the end of the context.
+            new: the pieces of the messages that replace them.
             convert: returns the message of a piece, or None if it has none.
         """
         if not old:
@@ -181,7 +181,7 @@ class FrameworkStore:
 
 
 class _Alignment:
-    """Turns the messages that a context shows into others, by additions, edits and removals."""
+    """Replaces the messages of a context by additions, edits and removals."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ from trace_store.repo.repository import Repo
 _AT, _COUNT = "at", "count"
 _CACHED_BYTES = 64 << 20
 _ID_BYTES = 128
-"""About what the id of an item takes in memory."""
+"""The approximate size of an item's id in memory."""
 
 _guard = Lock()
 _locks: WeakKeyDictionary[Repo, RLock] = WeakKeyDictionary()
@@ -56,10 +56,10 @@ class Cut:
 
 
 class _Items:
-    """A list that was read or written; its pieces once they were needed.
+    """A cached list; its pieces are read when they are first needed.
 
     Attributes:
-        size_bytes: about what it takes in memory.
+        size_bytes: its approximate size in memory.
     """
 
     __slots__ = ("pieces", "sequence", "size_bytes")
@@ -115,7 +115,7 @@ class ItemLists:
         """Add items to a list; the caller adds their messages.
 
         Args:
-            draft: of the new commit, whose context is that of the items that stay.
+            draft: of the new commit; its context must show just the items that stay.
             state: the state that has the list.
             pieces: the new items.
             keep: how many items stay; None is all.
@@ -155,7 +155,7 @@ class ItemLists:
         return Cut(None, 0, ())
 
     def forget(self) -> None:
-        """Drop what is kept in memory."""
+        """Clear the cache."""
         with self._mutex:
             self._known.clear()
             self._bytes = 0
@@ -173,7 +173,7 @@ class ItemLists:
         return self._remember(_Items(sequence, None, len(sequence.items) * _ID_BYTES), None)
 
     def _read(self, sequence: ContentSequence) -> list[bytes]:
-        """Return the pieces of a list; of one that another process has extended only the new ones are read."""
+        """Return the pieces of a list; if it extends a cached list, only the new ones are read."""
         items = sequence.items
         with self._mutex:
             known = [*self._known.values()]
@@ -214,10 +214,10 @@ def write_lock(repo: Repo) -> RLock:
 
 
 def retried(attempt: Callable[[], T]) -> T:
-    """Return what a compare and swap returns, which is tried again if another process was quicker.
+    """Retry a compare and swap until it wins the race, and return its result.
 
     Raises:
-        RefChangedError: other processes were quicker again and again.
+        RefChangedError: other processes won the race at every attempt.
     """
     for _ in range(MAXIMUM_ATTEMPTS - 1):
         try:
