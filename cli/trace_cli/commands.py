@@ -124,7 +124,7 @@ _PORCELAIN = (
     ("tools", "tools:GROUP", "Set or show the tools that a model is offered"),
     ("usage", "usage:GROUP", "Record or show token usage reported by providers"),
     ("bundle", "bundle:GROUP", "Share branches, tags and sessions as one file"),
-    ("hooks", "hooks:GROUP", "Capture sessions of agents, and commits of the code, as they happen"),
+    ("hooks", "hooks:GROUP", "Capture sessions of agents and commits of the code as they happen"),
 )
 _ANCILLARY = (
     ("config", "config:config", "Show and change settings"),

@@ -258,7 +258,7 @@ def test_the_sessions_of_a_project(tmp_path: Path) -> None:
         path = Session(str(cwd)).write(place)
         wanted += [path] if folder != "two" else []
     (home / ".copilot" / "session-state" / "odd.jsonl").write_text('{"type":"session.start"}\n')
-    found = FORMAT.histories(Environment(home=str(home)), str(project), Disk())
+    found = FORMAT.histories(Environment(copilot_dir=str(home / ".copilot")), str(project), Disk())
     assert found == sorted(wanted)
     assert FORMAT.histories(Environment(), str(project), Disk()) == []
 

@@ -186,6 +186,8 @@ GATES = {
     "cli/trace_cli/runtime.py": "the gate: `write`, `line`, `note`",
     "cli/trace_cli/main.py": "flushes, and redirects the last flush to nowhere",
     "cli/trace_cli/render/tables.py": "asks how wide the terminal is",
+    "trace_store/history/records.py": "logs a secret in a value once, for programs that listen",
+    "trace_store/integrations/framework_store.py": "logs faults of a store, for programs that listen",
     "trace_store/integrations/spans.py": "logs the first fault of an adapter, for programs that listen",
     "trace_store/maintenance/lock_wait.py": "logs for programs that listen; what is not printable is escaped",
     "trace_store/maintenance/pack_proofs.py": "a child process hands its findings to its parent",

@@ -80,7 +80,7 @@ class MonotonicClock(Clock):
         first: the latest logged time when the clock was first read; None before that.
     """
 
-    __slots__ = ("_clock", "_last", "_latest_logged", "_told", "first")
+    __slots__ = ("_clock", "_last", "_latest_logged", "_opened", "_told", "first")
 
     def __init__(self, clock: Clock, latest_logged: Callable[[bool], int]) -> None:
         """Wrap a clock.
@@ -93,6 +93,8 @@ class MonotonicClock(Clock):
         self._latest_logged = latest_logged
         self._last = 0
         self._told: list[int] = []
+        # The logs that are read at first may lack moves of other branches. A fixed clock does not tell when it began.
+        self._opened = clock.now() if isinstance(clock, SystemClock) else 0
         self.first: int | None = None
 
     def now(self) -> int:
@@ -110,7 +112,8 @@ class MonotonicClock(Clock):
 
     def is_from_elsewhere(self, time: int) -> bool:
         """Return True if another clock gave a time since this one was first read."""
-        return self.first is not None and time > self.first and time not in self._told
+        began = None if self.first is None else max(self.first, self._opened)
+        return began is not None and time > began and time not in self._told
 
 
 class Randomness:

@@ -297,8 +297,9 @@ class _Appender:
         oid = hash_object(data)
         parents = () if tip is None else (tip,)
         ref = self._ref if isinstance(self._ref, str) else None
+        replaced = _redacted(gathering) if found else found
         self._result = CommitResult(
-            self._writer, oid, ref, len(pieces), parents, found, redacted=_redacted(gathering)
+            *(self._writer, oid, ref, len(pieces), parents, found), redacted=replaced
         )
         return oid, [*gathering.objects, (oid, data)]
 
@@ -571,7 +572,8 @@ def _check_origins(draft: Draft) -> None:
 
 def _redacted(gathering: ObjectCollector) -> Mapping[str, int]:
     """Return how many secrets of each kind were replaced."""
-    found, unchanged = gathering.secrets, gathering.unchanged_secrets
+    found = gathering.secrets
+    unchanged = found and gathering.unchanged_secrets
     if not unchanged:
         return found
     left = {kind: count - unchanged.get(kind, 0) for kind, count in found.items()}

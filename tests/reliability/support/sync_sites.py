@@ -15,8 +15,8 @@ import trace_store
 
 PACKAGE = Path(trace_store.__file__).parent
 SEAM = "disk.files"
-ASIDE = ("testing",)
-"""What is there for tests, and syncs nothing that is promised."""
+ASIDE = ("testing", "capture")
+"""What is there for tests, and what writes the settings of other programs: neither syncs what a repository promises."""
 SYNCS = ("sync", "sync_directory")
 
 
