@@ -269,3 +269,14 @@ def test_a_session_moves_with_its_folder(user: Environment, repo: Repo, tmp_path
     happens(user, repo, CLAUDE_CODE, moved)
     catch_up(repo)
     assert branches(repo) == imported(moved, format=CLAUDE_CODE)
+
+
+def test_undo_passes_over_what_hooks_imported(
+    user: Environment, repo: Repo, tmp_path: Path
+) -> None:
+    repo.append("user", "first")
+    repo.append("user", "second")
+    happens(user, repo, CLAUDE_CODE, Path(conversation().write(tmp_path)))
+    assert catch_up(repo).messages == 4
+    assert repo.undo().summary == "commit: user: second"
+    assert branches(repo)

@@ -32,6 +32,8 @@ COMPACTIONS = frozenset(("PreCompact", "PreCompress", "session.compacting"))
 """Events before a compaction."""
 SUBAGENT = "SubagentStop"
 CHECKPOINTS = "before-compaction/"
+AUTHOR = "trace hooks"
+"""The author of what was imported in the reflogs; `undo` passes over it, because the user did not do it."""
 _NAME_CHARACTERS = 12
 
 
@@ -71,12 +73,15 @@ def catch_up(writer: Writer, *, waits: bool = False) -> CaptureRun:
     worker = _Worker(writer)
     store = writer.store
     lock = WorkerLock(store.disk, store.layout)
+    own = store.import_author
     while True:
         if not lock.take():
             return worker.result(is_busy=not worker.has_run)
+        store.import_author = AUTHOR
         try:
             worker.run(PATIENCE_SECONDS if waits else 0.0)
         finally:
+            store.import_author = own
             lock.release()
         # A hook appends its line before it tries the lock. If it found the lock taken, its line is seen here.
         if not any(store.disk.exists(store.layout.spool_file + end) for end in ("", TAKEN)):

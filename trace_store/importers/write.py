@@ -501,17 +501,13 @@ class WriteResult:
     trashed: list[str] = field(default_factory=list)
 
 
-AUTHOR = "import"
-"""Author of reflog entries."""
-
-
 def transact_batched(store: Store, transaction: Transaction) -> None:
     """Write a transaction that shares its sync with later ones.
 
     Errors as in `Store.transact`.
     """
     durability = BATCH if store.durability == DURABLE else store.durability
-    store.transact(lambda _: transaction, author=AUTHOR, durability=durability)
+    store.transact(lambda _: transaction, author=store.import_author, durability=durability)
 
 
 def storable_objects(

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 STORE_ID_BYTES = 16
 
 
+IMPORT_AUTHOR = "import"
+
+
 class Store:
     """One open repository, on disk or in memory. Use `init`, `open` or `memory` to get one.
 
@@ -50,6 +53,7 @@ class Store:
         journal: its journals.
         mutex: the mutex for threads that share this handle.
         durability: `durable`, `batch` or `fast`: which failures an acknowledged transaction survives.
+        import_author: who the reflogs say imported: `undo` takes back what `import` did, and passes over others.
         last_folds: the latest folds by commit, cached by the context floor.
         pending_calls: for each branch the last appended commit, and by call id the messages whose calls, written by
             this process, have no result at that commit; set by the history floor.
@@ -72,6 +76,7 @@ class Store:
         self.disk = disk
         self.layout = layout
         self.folder = os.path.dirname(layout.root)
+        self.import_author = IMPORT_AUTHOR
         self.mutex = RLock()
         self._closed = False
         self.last_folds: Mapping[bytes, Any] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
@@ -129,7 +128,8 @@ def install(
         _tell_shared(invocation, changes)
     if not (dry_run or invocation.quiet or invocation.as_json):
         _tell_problems(invocation, agents)
-        _tell_permission(invocation, brief=brief)
+        if agents:
+            _tell_repository(invocation, brief=brief, personal=personal)
     raise_refused(
         *(invocation, done),
         lambda agent: capture.manual_entries(agent, command, personal=personal, brief=brief),
@@ -324,17 +324,17 @@ def _tell_problems(invocation: Invocation, agents: Sequence[str]) -> None:
             invocation.note(f"hint: {one_line(each.advice, 300)}")
 
 
-def _tell_permission(invocation: Invocation, *, brief: bool) -> None:
-    """Say that a brief needs a permission, if this repository has none."""
-    if not brief:
-        return
-    with (
-        contextlib.suppress(errors.RepositoryNotFoundError),
-        opened(invocation, quiet=True) as repo,
-    ):
-        if not trace_store.briefing.BriefPermission(repo.store, invocation.environment).is_granted:
+def _tell_repository(invocation: Invocation, *, brief: bool, personal: bool) -> None:
+    """Say what this folder's repository lacks for the hooks to do what was asked for."""
+    try:
+        with opened(invocation, quiet=True) as repo:
+            permission = trace_store.briefing.BriefPermission(repo.store, invocation.environment)
+            if brief and not permission.is_granted:
+                invocation.note("note: agents get no brief here before `trace brief --allow`")
+    except errors.RepositoryNotFoundError:
+        if not personal:
             invocation.note(
-                "note: agents get no brief here yet: allow it with `trace brief --allow`"
+                "note: no .trace here or above: sessions here are captured after `trace init`"
             )
 
 
