@@ -374,7 +374,7 @@ def test_no_entry_is_left_behind(user: Environment, agent: str) -> None:
 
 
 def test_a_file_that_the_agent_rewrote_loses_our_entries_only(user: Environment) -> None:
-    """Gemini CLI writes its settings anew, with a style and an order of its own."""
+    """Gemini CLI rewrites its settings in its own style and order."""
     path = put(user, "gemini", (GOLDEN / "gemini-comments.before").read_bytes())
     install(user, "gemini")
     settings = plain(path, "gemini")
@@ -404,7 +404,7 @@ def test_time_limits_have_the_unit_of_each_agent(user: Environment) -> None:
 def test_any_order_beside_another_installer(
     user: Environment, agent: str, order: tuple[str, ...]
 ) -> None:
-    """The other one parses and writes anew, as most do."""
+    """The other installer parses the file and rewrites it, as most installers do."""
     path, alone = file_of(user, agent), file_of(environment_in(Path(user.home) / "alone"), agent)
 
     def other(path: Path) -> None:

@@ -22,7 +22,7 @@ def shown(repo: Repo) -> str:
 
 
 def end(repo: Repo) -> None:
-    """Append two turns, so that what is before them is old."""
+    """Append two turns, so that the earlier ones are old."""
     for _ in range(2):
         repo.append("user", "Go on.")
         repo.append("assistant", "Fine.")
@@ -119,14 +119,14 @@ def test_a_note_among_replaced_messages_counts_what_it_replaced() -> None:
         for number in range(3):
             step(repo, number, "Bash", LONG, command="make all" if number else "make new")
         repo.append("assistant", "Done.")
-        repo.append("user", "A summary of what was before.", kind="summary")
+        repo.append("user", "A summary of the earlier turns.", kind="summary")
         end(repo)
         repo.compression.trim(1, partial=True)
         notes = [m.text for m in repo.compile().messages if m.kind == "summary"]
     assert notes == [
         "[16 messages removed: read a.py; ran make all, make doc, make new and 3 more. trace expand 0a1b2c3d.0]\n"
         "Failed: E1\nDecided: We keep one index.\nConcluded: It is quick now.",
-        "A summary of what was before.",
+        "A summary of the earlier turns.",
     ]
 
 

@@ -14,8 +14,9 @@ import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
+from tests.support.fixed_repo import fixed_repo
 from tests.trajectories.support.project import Project
-from trace_store import Environment, FixedClock, Repo
+from trace_store import Environment, Repo
 from trace_store.briefing import BriefPermission
 from trace_store.context import get_tokenizer
 from trace_store.mcp import mcp_server, open_for_reading
@@ -30,12 +31,7 @@ count = get_tokenizer("o200k_base").count
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Iterator[Repo]:
-    clock = FixedClock(1_700_000_000_000, step=1_000)
-    environment = Environment(
-        author="ada", config_dir=str(tmp_path / "settings"), data_dir=str(tmp_path / "data")
-    )
-    folder = tmp_path / "project"
-    with Repo.init(folder, environment=environment, clock=clock, durability="fast") as repo:
+    with fixed_repo(tmp_path) as repo:
         for number in range(30):
             repo.append("user", f"message {number} about {'tabs' if number % 10 else 'spaces'}")
         yield repo

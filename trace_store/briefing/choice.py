@@ -307,7 +307,7 @@ def _given_up(whole: Trajectory, tier: int) -> Iterator[Candidate]:
 
 
 def _lessons(whole: Trajectory, tier: int) -> Iterator[Candidate]:
-    """Yield how ended work ended, and what was learned."""
+    """Yield the outcomes and lessons of finished work."""
     last = whole.retrospective
     if last is not None and tier < REST and not whole.state.is_active:
         title, summary = (

@@ -24,7 +24,7 @@ _FAILED = "Failed: "
 def last_session_notes(
     writer: Writer, checkpoints: Checkpoints, session: SessionInfo
 ) -> Iterator[tuple[str, str]]:
-    """Yield (address, text) of what a session left, the most important first.
+    """Yield (address, text) of a session's results, the most important first.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
@@ -46,7 +46,7 @@ def last_session_notes(
 def _soft_state(
     checkpoints: Checkpoints, session: SessionInfo
 ) -> tuple[WorkState | None, str] | None:
-    """Return what the newest soft checkpoint of a session's last commit holds; None if there is none."""
+    """Return the content of the newest soft checkpoint at a session's last commit, or None."""
     found = [
         each for each in checkpoints.list() if each.form == SOFT and each.branch == session.ref
     ]

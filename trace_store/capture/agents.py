@@ -14,7 +14,17 @@ from typing import Any
 from trace_store import errors
 from trace_store.base.environment import Environment
 from trace_store.base.frozen import field, value
-from trace_store.capture.spool import AGENTS, BRIEFED, CLAUDE_CODE, CODEX, COPILOT, GEMINI, OPENCODE
+from trace_store.capture.spool import (
+    AGENTS,
+    BRIEF_OPTION,
+    BRIEFED,
+    CLAUDE_CODE,
+    CODEX,
+    COPILOT,
+    GEMINI,
+    OPENCODE,
+    PERSONAL_OPTION,
+)
 
 USER, PROJECT = "user", "project"
 SCOPES = (USER, PROJECT)
@@ -24,7 +34,6 @@ GROUPS, HANDLERS, PLUGIN = "groups", "handlers", "plugin"
 """How hooks are listed: groups of handlers, handlers, or a module of JavaScript."""
 PROGRAMS = ("trace", "trace-store")
 MODULE = "trace_cli"
-PERSONAL, BRIEF = "--personal", "--brief"
 SECONDS = 10
 """How long an agent waits for a hook at most; ours takes a twentieth of a second."""
 _SHELL_KEYS = ("command", "bash", "powershell")
@@ -110,7 +119,7 @@ class AgentProgram:
         except ValueError:
             return ""
         words = words[1:] if words[:1] == ["&"] else words
-        while words[-1:] in ([PERSONAL], [BRIEF]):
+        while words[-1:] in ([PERSONAL_OPTION], [BRIEF_OPTION]):
             words.pop()
         if words[-2:] != ["hook", self.name]:
             return ""
@@ -197,8 +206,8 @@ def hook_words(
         personal: whether sessions outside of repositories go to the user's own.
         brief: whether sessions begin with a brief; agents that read none get none.
     """
-    options = [PERSONAL] if personal else []
-    options += [BRIEF] if brief and agent in BRIEFED else []
+    options = [PERSONAL_OPTION] if personal else []
+    options += [BRIEF_OPTION] if brief and agent in BRIEFED else []
     return [*command, "hook", agent, *options]
 
 

@@ -43,7 +43,7 @@ _EXECUTABLES = {
 
 @value
 class SettingsChange:
-    """What was done to one file.
+    """The change of one file.
 
     Attributes:
         agent: the agent.

@@ -31,7 +31,7 @@ class JsonSyntaxError(ValueError):
 
 @value
 class JsonMember:
-    """An item of a list, or a member of an object, whose `start` is that of its key."""
+    """An item of a list, or a member of an object, whose `start` is where its key starts."""
 
     key: str
     start: int
@@ -223,7 +223,7 @@ class SettingsText:
         return name + body.replace("\n", self._newline + indent)
 
     def _indent_in(self, node: JsonNode) -> str:
-        """Return the indentation of what is in an object or a list."""
+        """Return the indentation of the items of an object or a list."""
         if node.members and self._starts_line(node.members[0].start):
             return self._indent_at(node.members[0].start)
         return self._indent_at(node.start) + self._unit

@@ -105,14 +105,14 @@ class SettingsFile:
 
 @value
 class Original:
-    """What a settings file was before our hooks, and the hash of what it was right after them."""
+    """The content of a settings file before we added hooks, and the hash of the file right after."""
 
     before: bytes | None
     after: str
 
     @classmethod
     def load(cls, environment: Environment, path: str) -> Original | None:
-        """Return what was kept of a file; None if there is nothing."""
+        """Return the saved original of a file, or None."""
         try:
             kept = json.loads(read_file(Disk(), _place(environment, path)) or b"")
             before = kept["before"]
@@ -132,12 +132,12 @@ class Original:
         replace_file(Disk(), _place(environment, path), data, private=True)
 
     def is_unchanged(self, data: bytes | None) -> bool:
-        """Return True if a file is what it was right after our change."""
+        """Return True if a file has not changed since we edited it."""
         return data is not None and sha256_hex(data) == self.after
 
 
 def forget_original(environment: Environment, path: str) -> None:
-    """Remove what was kept of a file."""
+    """Delete the saved original of a file."""
     Disk().remove(_place(environment, path))
 
 

@@ -37,6 +37,8 @@ AGENTS = (CLAUDE_CODE, CODEX, GEMINI, OPENCODE, COPILOT)
 """The agents whose sessions are captured, by the names of their import formats."""
 BRIEFED = (CLAUDE_CODE, CODEX)
 """The agents that read what a hook prints when a session begins."""
+PERSONAL_OPTION, BRIEF_OPTION = "--personal", "--brief"
+"""Options of the command of a hook."""
 SESSION_START = "SessionStart"
 _CONTINUED = ("resume", "fork")
 

@@ -33,7 +33,7 @@ class CapturedSession:
         session: its id.
         transcript: the path of its transcript.
         ref: its branch; "" if nothing is imported yet.
-        size: how many bytes of the transcript, with those of its subagents, are imported.
+        size: how many bytes are imported, of the transcript and its subagents' transcripts.
         time: when it was last imported, or else named.
         problem: why it is not imported, or "".
     """
@@ -71,7 +71,7 @@ class CaptureState:
     """The file of the worker, in memory.
 
     Attributes:
-        sessions: the sessions by transcript, those of the last event last.
+        sessions: the sessions by transcript; the session of the latest event is last.
         events: the last event of each agent.
         failures: the last failures, oldest first.
         damaged: how many lines of the spool could not be read.

@@ -33,7 +33,7 @@ COMPACTIONS = frozenset(("PreCompact", "PreCompress", "session.compacting"))
 SUBAGENT = "SubagentStop"
 CHECKPOINTS = "before-compaction/"
 AUTHOR = "trace hooks"
-"""The author of what was imported in the reflogs; `undo` passes over it, because the user did not do it."""
+"""The reflog author of these imports. `undo` skips them, because the user did not run them."""
 _NAME_CHARACTERS = 12
 
 

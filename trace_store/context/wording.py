@@ -95,7 +95,7 @@ REPORT_BODY = "\nPayload:\n"
 """What comes before the text of an agent's message to another one."""
 _OPENING = re.compile(r"<([A-Za-z][\w.-]{0,60})(?:[ \t][^<>\n]{0,500})?>")
 _CLOSING = re.compile(r"</([A-Za-z][A-Za-z.]*[_-][\w.-]{0,60})>$")
-"""The end of a block whose tag is none of HTML: a program added it."""
+"""The end of a block that a program added: its tag is not an HTML tag."""
 _TAG_START = re.compile(r"</?[A-Za-z!?]")
 _OF_USERS = frozenset(
     ("task", "user_query", "user_request", "user_message", "user_input", "feedback", "answer")

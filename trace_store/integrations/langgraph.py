@@ -125,7 +125,7 @@ class _Head:
 
     Attributes:
         state: its state.
-        ids: the ids of its checkpoint, or of what its writes belong to; empty for a commit of a user.
+        ids: LangGraph's ids of the checkpoint, or of the checkpoint of its writes; empty for a user's commit.
         versions: the versions of its channels, once they are known.
     """
 
@@ -161,7 +161,7 @@ class TraceSaver(BaseCheckpointSaver[Any]):  # type: ignore[misc]
             messages: the channel whose messages make the context of a thread.
             secrets: "warn" stores values with secrets unchanged and says so once, "refuse" raises SecretFoundError,
                 "off" does not look.
-            serde: serializes values, in place of LangGraph's own serializer. What it encrypts makes no context.
+            serde: serializes values, in place of LangGraph's own serializer. Encrypted messages make no context.
         """
         super().__init__(serde=serde)
         self._store = FrameworkStore(repo, PROGRAM, secrets=secrets)
@@ -287,7 +287,7 @@ class TraceSaver(BaseCheckpointSaver[Any]):  # type: ignore[misc]
         ]
 
     def _load(self, values: Sequence[RecordValue]) -> List[Any]:
-        """Return decoded values; what is not in memory is read in one pass."""
+        """Return decoded values; values that are not in memory are read in one pass."""
         found: dict[ObjectId, bytes] = {}
         missing: List[RecordValue] = []
         for each in values:
@@ -355,7 +355,7 @@ class TraceSaver(BaseCheckpointSaver[Any]):  # type: ignore[misc]
         return self._find(prefix, id) if id else None
 
     def _is_on(self, prefix: str, oid: ObjectId) -> bool:
-        """Return True if a record under a prefix leads to a commit: what is erased may still be indexed."""
+        """Return True if a record under a prefix reaches a commit; the index may still name erased ones."""
         tips = [tip for found in self._records.tips(prefix).values() for tip in found]
         is_ancestor = commits_of(self._store.repo.store).is_ancestor
         return oid in tips or any(is_ancestor(oid, tip) for tip in tips)
@@ -502,7 +502,7 @@ class TraceSaver(BaseCheckpointSaver[Any]):  # type: ignore[misc]
         checkpoint: Checkpoint,
         new_versions: Mapping[str, Any],
     ) -> None:
-        """Set the values of a checkpoint; those of channels that did not change are those of the checkpoint before."""
+        """Set the values of a checkpoint; unchanged channels keep the values of the previous checkpoint."""
         body = {name: value for name, value in checkpoint.items() if name != "channel_values"}
         self._set(draft, _BODY, body)
         old: Mapping[str, RecordValue] = {} if before is None else before.state.values
@@ -559,7 +559,7 @@ class TraceSaver(BaseCheckpointSaver[Any]):  # type: ignore[misc]
         self._arrays.keep(_Array(body, len(value), made))
 
     def _message(self, piece: bytes) -> Message | None:
-        """Return the message of an element of the channel, or None if it is none."""
+        """Return the message of an element of the channel, or None for another value."""
         value = self.serde.loads_typed(("msgpack", piece))
         return message_of(value) if isinstance(value, BaseMessage | dict) else None
 

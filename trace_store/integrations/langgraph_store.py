@@ -66,7 +66,7 @@ class TraceStore(BaseStore):  # type: ignore[misc]
         self._mutex = threading.RLock()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do several things at once; what is read is what was there before."""
+        """Run several operations at once; reads see the state before the writes."""
         results: list[Result] = []
         puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
         with self._mutex:

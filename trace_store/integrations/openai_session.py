@@ -91,7 +91,7 @@ class TraceSession:
         return self._name(self.branch)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the items in order, or only the latest; without a limit that of `session_settings` holds."""
+        """Return the items in order, or only the latest; the default limit is that of `session_settings`."""
         return await asyncio.to_thread(
             self._get, resolve_session_limit(limit, self.session_settings)
         )
@@ -212,7 +212,9 @@ class TraceSession:
         found = []
         for name, tips in self._records.tips(self._folder()).items():
             branch = name.rpartition("/")[2]
-            if self._name(branch) != name:  # a hash replaces what no ref may have
+            if (
+                self._name(branch) != name
+            ):  # a hash replaces characters that a ref name may not have
                 lines = self._records.lines([tips[0]])
                 said = (commit.meta.get(META) for _, commit in lines)
                 branch = next((each["branch"] for each in said if each), branch)
@@ -256,7 +258,7 @@ def check_range(keep: object, count: int) -> int:
 
 
 def _messages(pieces: Sequence[bytes]) -> list[Message]:
-    """Return the messages of items; if one has no known form, those of each item alone."""
+    """Return the messages of items; if one is of unknown form, convert each item separately."""
     items: list[Any] = [*map(json.loads, pieces)]
     try:
         return read_messages(items)

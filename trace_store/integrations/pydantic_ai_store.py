@@ -85,7 +85,7 @@ class TraceConversationStore(ConversationStore):
     async def read_records(
         self, *, scope: str | None = None, limit: int | None = None
     ) -> Sequence[ConversationRecord]:
-        """Return all records, or those of a scope, the last saved first."""
+        """Return the records of all scopes or of one, the last saved first."""
         return await asyncio.to_thread(self._read_all, scope, limit)
 
     async def read_entry(self, entry_id: str) -> ConversationEntry:

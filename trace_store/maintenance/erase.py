@@ -23,7 +23,7 @@ from trace_store.store.store import Store
 
 @value
 class EraseReport:
-    """What was erased.
+    """The result of an erase.
 
     Attributes:
         objects: the number of objects that were removed.

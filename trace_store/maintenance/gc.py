@@ -361,7 +361,7 @@ class Collector:
     """One run of gc or prune.
 
     Attributes:
-        batch: the quarantine folder with what it removed, or None.
+        batch: the quarantine folder with the removed objects, or None.
     """
 
     def __init__(

@@ -86,7 +86,7 @@ class AnswerWriter:
         return TextPart(source=self._fitting(source), text=part, next=rest)
 
     def _fitting(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """Return an entry without secrets, its texts cut so that it fits into an answer of its own."""
+        """Return an entry without secrets, shortened to fit into one answer."""
         entry = json.loads(self.redacted(json.dumps(entry, ensure_ascii=False)))
         width = TEXT_CHARACTERS
         while True:
@@ -119,7 +119,7 @@ def offset_of(cursor: str) -> int:
 
 
 def _cut(value: Any, width: int) -> Any:
-    """Return JSON values with long texts and lists cut, and a count of what is missing."""
+    """Shorten long texts and lists in JSON values, and say how much was cut."""
     if isinstance(value, str) and len(value) > width:
         return f"{value[:width]}… ({len(value) - width:,} more characters)"
     if isinstance(value, list):

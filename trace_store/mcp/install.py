@@ -49,7 +49,7 @@ class McpClient:
     Attributes:
         name: the agent.
         key: the object in its settings that holds the servers; "" for Codex, whose settings are TOML.
-        user, project: its files; that of the user below the folder of `_folder`.
+        user, project: its files; the user's file is relative to `_folder`.
         comments: whether its settings may hold comments.
     """
 

@@ -50,7 +50,7 @@ class Screen:
         self._is_within = False
 
     def add(self, text: str, *, last: bool = False) -> str:
-        """Add text and return what can be shown now; `last` releases what was held back."""
+        """Add text and return what can be shown now; `last` releases the text that was held back."""
         self._raw += text.encode("utf-8", "replace")
         raw = self._raw
         found = self._findings(raw)
@@ -226,7 +226,7 @@ class ProgressSender:
                 self._closed.wait(BATCH_SECONDS)
 
     def _send_all(self) -> None:
-        """Emit what is queued, all with one write."""
+        """Emit the queued text with one write."""
         with self._lock:
             taken = [(step, stream, *stream.take()) for step, stream in self._streams.items()]
         events: list[tuple[str, dict[str, object]]] = []

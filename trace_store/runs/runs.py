@@ -178,7 +178,7 @@ class Runs:
         return new
 
     def _put_locks_aside(self) -> None:
-        """Put the locks of crashed runs aside, so that lists of what runs do not read them."""
+        """Put the locks of crashed runs aside, so that lists of running agents do not read them."""
 
         def is_running(id: str) -> bool:
             tips = self._store.refs.tips(run_ref(id))

@@ -1,4 +1,4 @@
-"""Watching a run from any process: each event once and in order, those of the past first.
+"""Watching a run from any process: each event once and in order, past events first.
 
 The watcher subscribes before it reads the run, so it misses no step. A watcher that joins in the middle of a step gets
 the text so far with the next whole frame. A slow watcher sees each step, but may miss progress.

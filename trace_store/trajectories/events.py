@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from trace_store import errors
 from trace_store.base.frozen import fields, value
+from trace_store.base.ident import format_time
 from trace_store.objects.message import Message, is_kind
 from trace_store.objects.parts import Data
 
@@ -180,6 +181,13 @@ class Event:
     def replaced_by(self) -> str:
         """The address of the decision that replaced this one, or ""."""
         return str(self.data.get(REPLACED_BY, "")) if self.type == DECISION else ""
+
+    @property
+    def standing(self) -> tuple[str, ...]:
+        """Notes for people on whether a decision is in force; empty if it is, without an end."""
+        replaced = (f"replaced by {self.replaced_by[:12]}",) if self.replaced_by else ()
+        end = format_time(self.until)[:16].replace("T", " ") if self.until else ""
+        return (*replaced, *((f"until {end} UTC",) if end else ()))
 
     @property
     def supersedes(self) -> tuple[str, ...]:

@@ -420,7 +420,7 @@ def _strip(repo: Repo, session: ExportSession, name: str) -> Iterator[Markup]:
 
 
 def _history(name: str) -> Markup:
-    """Return a place for the summary, which is read when somebody opens it."""
+    """Return a closed summary section, whose content is fetched when it is opened."""
     label = element("summary", element("b", "Summary and compactions"))
     source = link("Show", "/summary", name=name)
     return element("details", label, source, class_="summaries fetched")

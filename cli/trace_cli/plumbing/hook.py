@@ -16,7 +16,13 @@ import sys
 
 from trace_cli.arguments import ANY, Argument, takes
 from trace_cli.runtime import Invocation
-from trace_store.capture.spool import WorkerLock, begins_session, note_event
+from trace_store.capture.spool import (
+    BRIEF_OPTION,
+    PERSONAL_OPTION,
+    WorkerLock,
+    begins_session,
+    note_event,
+)
 from trace_store.disk.files import Disk
 from trace_store.disk.layout import Layout
 
@@ -29,7 +35,6 @@ MAXIMUM_INPUT_BYTES = 64 << 20
 QUIET_SECONDS = 1.0
 """After this time without input, the agent has written everything, even if its pipe is still open."""
 NICENESS = 10
-PERSONAL, BRIEF = "--personal", "--brief"
 _PIECE_BYTES = 1 << 20
 _DESCRIPTORS = 256
 
@@ -46,10 +51,10 @@ def note(invocation: Invocation, words: list[str]) -> str:
     try:
         agent, *options = words
         given = _read(invocation.stdin)
-        root = note_event(invocation.environment, agent, given, personal=PERSONAL in options)
+        root = note_event(invocation.environment, agent, given, personal=PERSONAL_OPTION in options)
         if root:
             _start_worker(root)
-        return root if root and BRIEF in options and begins_session(agent, given) else ""
+        return root if root and BRIEF_OPTION in options and begins_session(agent, given) else ""
     except Exception:  # noqa: BLE001 - a hook never disturbs its agent
         return ""
 

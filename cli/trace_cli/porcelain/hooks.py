@@ -286,7 +286,7 @@ def _create_personal(invocation: Invocation) -> None:
 
 
 def change_lines(invocation: Invocation, change: SettingsChange, *, dry_run: bool) -> Iterator[str]:
-    """Yield what was done to a file of settings, with the difference."""
+    """Yield the change of a settings file, with the difference."""
     would = "would be " if dry_run and change.action not in (UNCHANGED, REFUSED) else ""
     where = f" (a link to {safe(change.link)})" if change.link else ""
     yield f"{change.agent}: {safe(change.path)}: {would}{change.action}{where}"
@@ -325,7 +325,7 @@ def _tell_problems(invocation: Invocation, agents: Sequence[str]) -> None:
 
 
 def _tell_repository(invocation: Invocation, *, brief: bool, personal: bool) -> None:
-    """Say what this folder's repository lacks for the hooks to do what was asked for."""
+    """Note a missing repository, or a missing permission to brief agents."""
     try:
         with opened(invocation, quiet=True) as repo:
             permission = trace_store.briefing.BriefPermission(repo.store, invocation.environment)
@@ -347,7 +347,7 @@ def raise_refused(
 
     Args:
         invocation: where notes are shown.
-        done: what was done to each file.
+        done: the change of each file.
         by_hand: returns what a person can add to the settings of an agent instead, which is shown first.
     """
     refused = [each for each in done if each.error is not None]

@@ -9,7 +9,6 @@ from typing import Any
 from trace_cli.arguments import ANY, Argument, Option, takes
 from trace_cli.porcelain.common import JSON, QUIET, finish, opened
 from trace_cli.porcelain.trajectory import TRAJECTORY
-from trace_cli.porcelain.trajectory_show import standing_of
 from trace_cli.render.escape import one_line, safe
 from trace_cli.render.records import short_address
 from trace_cli.render.tables import counted, date, paint
@@ -177,6 +176,6 @@ def _decision_lines(invocation: Invocation, basis: Basis) -> Iterator[str]:
     facts = [safe(event.agent), date(event.time)[:16]]
     if event.confidence is not None:
         facts.append(f"confidence {event.confidence:.0%}")
-    facts += standing_of(event)
+    facts += event.standing
     facts += [short_address(address) for address in basis.messages]
     yield paint(invocation, f"      {'  '.join(facts)}", "dim")

@@ -178,7 +178,7 @@ def _event_lines(invocation: Invocation, event: Event, number: int | None) -> It
     name = paint(invocation, f"{safe(event.type)}", STYLES.get(event.type, ""))
     which = f"d{number}" if number else str(event.id)
     marks = [event.significance, *(f"#{tag}" for tag in event.tags)]
-    marks += standing_of(event)
+    marks += event.standing
     marks += ["amended"] if len(event.versions) > bool(event.replaced_by) else []
     if event.confidence is not None:
         marks.insert(0, f"confidence {event.confidence:g}")
@@ -237,12 +237,6 @@ def _counts(state: State) -> str:
         counted(count, name) for name in (DECISION, FINDING, ERROR) if (count := state.count(name))
     ]
     return ", ".join([*found, counted(state.count(), "event")])
-
-
-def standing_of(event: Event) -> list[str]:
-    """Return what says that a decision is not in force, or not for ever."""
-    found = [f"replaced by {event.replaced_by[:12]}"] if event.replaced_by else []
-    return found + ([f"until {date(event.until)[:16]} UTC"] if event.until else [])
 
 
 def event_text(event: Event) -> str:

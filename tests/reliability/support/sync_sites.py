@@ -16,7 +16,7 @@ import trace_store
 PACKAGE = Path(trace_store.__file__).parent
 SEAM = "disk.files"
 ASIDE = ("testing", "capture")
-"""What is there for tests, and what writes the settings of other programs: neither syncs what a repository promises."""
+"""Test helpers, and the settings of other programs: neither is part of a repository's durability."""
 SYNCS = ("sync", "sync_directory")
 
 

@@ -139,15 +139,9 @@ def notes_on(event: Event) -> list[str]:
         found.append(f"confidence {percent(event.confidence)}")
     found += [f"#{tag}" for tag in event.tags]
     return [
-        *(*found, *standing_of(event)),
+        *(*found, *event.standing),
         *(["amended"] if len(event.versions) > bool(event.replaced_by) else []),
     ]
-
-
-def standing_of(event: Event) -> list[str]:
-    """Return what says that a decision is not in force, or not for ever."""
-    found = [f"replaced by {event.replaced_by[:12]}"] if event.replaced_by else []
-    return found + ([f"until {format_moment(event.until)}"] if event.until else [])
 
 
 def text_of(event: Event, name: str) -> str:
