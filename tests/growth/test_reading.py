@@ -84,6 +84,17 @@ def test_sessions(growth: Growth) -> None:
     )
 
 
+def test_sessions_of_which_one_grew(growth: Growth) -> None:
+    def listed_twice(place: Place) -> None:
+        for number in (1, 2):
+            place.trace("sessions")
+            place.trace("commit", "-q", "--user", f"one more, {number}")
+
+    growth.check(
+        lambda place: place.trace("sessions"), before=listed_twice, right=lines(branches, 1)
+    )
+
+
 def test_agents(growth: Growth) -> None:
     growth.check(lambda place: place.trace("agents"), right=lines(lambda _: 0))
 

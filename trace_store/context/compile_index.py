@@ -469,6 +469,7 @@ class IndexView:
         last: the last of them; None for a context without a commit.
         generation: identifies this version of the file; the token column of the index names it.
         rebuild: called if a record is damaged; rebuilds the index and returns its view. If None, an error is raised.
+        only_appends: True if all of the history was read and only appends, so that the context hides nothing.
     """
 
     opened: Opened
@@ -476,6 +477,7 @@ class IndexView:
     last: MessageRecord | None
     generation: bytes
     rebuild: Callable[[], IndexView] | None = None
+    only_appends: bool = False
 
     @property
     def tip(self) -> bytes | None:

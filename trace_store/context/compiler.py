@@ -81,16 +81,29 @@ class ContextCompiler:
     Attributes:
         store: the store, whose HEAD is the branch.
         facts: cache of `history.facts`.
+        keeps_files: whether caches of branches are kept in files.
     """
 
-    def __init__(self, store: Store, *, tokenizer: Tokenizer | None = None) -> None:
+    def __init__(
+        self, store: Store, *, tokenizer: Tokenizer | None = None, keeps_files: bool = True
+    ) -> None:
+        """Set the store.
+
+        Args:
+            store: the store.
+            tokenizer: what counts tokens; None takes the repository's.
+            keeps_files: False for one look at many branches. A branch without an index gets none, and no branch's index
+                is compared with another's.
+        """
         self.store = store
         self._tokenizer = tokenizer
+        self.keeps_files = keeps_files
         self._commits: dict[bytes, Commit] = {}
         self._indexes: dict[str, CompileIndex] = {}
         self._passing: CompileIndex | None = (
             None  # for contexts that are a prefix of no branch's index
         )
+        self._looked: IndexView | None = None
         self._token_columns: dict[tuple[str, str], TokenColumn] = {}
         self._memo: TokenMemo | None = None
         self.facts: dict[str, dict[bytes, dict[str, tuple[int, str]]]] = {}
@@ -256,7 +269,7 @@ class ContextCompiler:
 
     def fold(self, tip: bytes) -> Fold:
         """Return the fold of a commit, which must not be changed."""
-        return context.snapshots.fold_of(self.store, tip)
+        return context.snapshots.fold_of(self.store, tip, keep=self.keeps_files)
 
     def tools_at(self, tip: ObjectId) -> Sequence[bytes]:
         """Return the ids of the tool schemas at a commit; cheap at the tip of HEAD's branch."""
@@ -295,6 +308,8 @@ class ContextCompiler:
         """Return a context, and the name of the index that it is a prefix of, or ""."""
         if ref is not None:
             index = self._index(ref)
+            if not self.keeps_files and tip is not None and index.load() is None:
+                return self._look(tip), ""
             own = index.view(tip, lambda: self._seeds(ref))
             return self._mended(own, index, tip), ref
         if tip is None:
@@ -305,6 +320,12 @@ class ContextCompiler:
                 return self._mended(view, index, tip), name
         index = self._passing = self._passing or self._made_index(MemoryColumn())
         return index.view(tip, lambda: self._seeds("")), ""
+
+    def _look(self, tip: ObjectId) -> IndexView:
+        """Return the context of a commit from its history; the last one stays in memory."""
+        if self._looked is None or self._looked.tip != tip:
+            self._looked = self._made_index(MemoryColumn()).view(tip)
+        return self._looked
 
     def _mended(self, view: IndexView, index: CompileIndex, tip: bytes | None) -> IndexView:
         """Return a view that rebuilds the index, once, if a record is damaged."""
@@ -321,6 +342,8 @@ class ContextCompiler:
         return list(filter(None, (index.load() for _, index in self._other_indexes(ref))))
 
     def _other_indexes(self, ref: str) -> Iterator[tuple[str, CompileIndex]]:
+        if not self.keeps_files:
+            return
         head = self.store.refs.head()
         first = head.ref or "HEAD"
         layout = self.store.layout

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from trace_store import errors
-from trace_store.base.frozen import value
+from trace_store.base.frozen import replace, value
 from trace_store.base.gc_pause import paused
 from trace_store.base.oid import digest
 from trace_store.context import compile_index as form
@@ -276,7 +276,8 @@ class IndexUpdate:
         appends = [step for step in reversed(steps) if step is not None]
         if len(appends) == len(steps):
             try:
-                return self._extended(own, seed, appends, tip)
+                view = self._extended(own, seed, appends, tip)
+                return view if seed else replace(view, only_appends=True)
             except UnknownError:
                 pass
         return self._folded(tip, views[0] if views else None)

@@ -242,13 +242,16 @@ KEPT = 8
 MAXIMUM_BYTES = 1 << 30
 
 
-def fold_of(store: Store, tip: bytes, known: Mapping[bytes, Fold] = {}) -> Fold:
+def fold_of(
+    store: Store, tip: bytes, known: Mapping[bytes, Fold] = {}, *, keep: bool = True
+) -> Fold:
     """Return the fold of a commit, which must not be changed; use `copy` to change it.
 
     Args:
         store: has the commits.
         tip: the commit.
         known: folds by commit, from which to continue; the result shares their entries.
+        keep: whether the fold of a long history is saved in a file.
 
     Raises:
         ObjectNotFoundError: a commit is missing.
@@ -258,13 +261,13 @@ def fold_of(store: Store, tip: bytes, known: Mapping[bytes, Fold] = {}) -> Fold:
     state = last.get(tip)
     if state is None:
         with paused:
-            state = _compute(store, tip, {**last, **known})
+            state = _compute(store, tip, {**last, **known}, keep=keep)
         others = list(last.items())[1 - FOLDS_IN_MEMORY :]
         store.last_folds = {**dict(others), bytes(tip): state}
     return state
 
 
-def _compute(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
+def _compute(store: Store, tip: bytes, known: Mapping[bytes, Fold], *, keep: bool) -> Fold:
     files = _SnapshotFiles(store)
 
     read = partial(read_commit, read=store.objects.read)
@@ -274,7 +277,7 @@ def _compute(store: Store, tip: bytes, known: Mapping[bytes, Fold]) -> Fold:
         line[:0] = older
         state = Fold() if at is None else known[at] if at in known else files.load(at)
     took = len(line) + sum(ops.added_by(commit) for _, commit in line)
-    is_long = took > max(WORTH, (len(state) + took) // _SHARE)
+    is_long = keep and took > max(WORTH, (len(state) + took) // _SHARE)
     if line:
         state = state.copy()
         before = line[: -max(BACK, len(line) // _SHARE)] if is_long else []

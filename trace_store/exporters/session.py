@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from trace_store.base.frozen import replace, value
@@ -120,6 +120,8 @@ def read_session(
 def count_hidden(contexts: ContextCompiler, context: CompiledContext) -> int:
     """Return the number of messages that a context hides, including those that have a placeholder."""
     assert context.commit is not None
+    if context.view.only_appends:
+        return 0
     blocks = context.view.blocks()
     ghosts = sum(1 for block, places in blocks for at in places if flags_at(block, at) & GHOST)
     return len(contexts.fold(context.commit)) - len(context) + ghosts
@@ -264,10 +266,20 @@ class _Reader:
                 facts[name] = facts[name] or _first(record, paths)
             if all(facts.values()):
                 break
-        # Titles are rewritten often; the latest counts.
+        return Facts(title=self._newest_title(kept), **facts)
+
+    def title_since(self, earlier: str) -> str:
+        """Return the newest title that the records of the commits after an earlier one have, or ""."""
+        since = takewhile(
+            lambda oid: str(oid) != earlier, first_parent_chain(self._contexts, self._tip)
+        )
+        commits = map(self._contexts.read_commit, since)
+        return self._newest_title(commit for commit in commits if SOURCE_KEY in commit.meta)
+
+    def _newest_title(self, kept: Iterable[Commit]) -> str:
+        """Return the title that counts: agents rewrite it often, so it is the newest of the latest commits."""
         latest = self._objects(islice(kept, FACT_COMMITS))
-        title = next((title for record in latest if (title := _first(record, _TITLE))), "")
-        return Facts(title=title, **facts)
+        return next((title for record in latest if (title := _first(record, _TITLE))), "")
 
     def _objects(self, commits: Iterable[Commit]) -> Iterator[Mapping[str, Any]]:
         for commit in commits:

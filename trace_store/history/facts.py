@@ -57,7 +57,7 @@ def newest_facts(contexts: ContextCompiler, ref: str, tip: ObjectId | None) -> d
         known[tip] = found
         for old in list(known)[:-_KEPT]:
             del known[old]
-        if count >= _UNSAVED:
+        if count >= _UNSAVED and contexts.keeps_files:
             _save(contexts, ref, known)
     return {name: value for name, (_, value) in sorted(known[tip].items())}
 

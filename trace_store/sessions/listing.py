@@ -1,28 +1,31 @@
 """Sessions of a repository, with what people recognise them by.
 
 All fields are derived from the branch and cached in `cache/sessions` by its tip, so a listing reads only sessions that
-changed. The file can be deleted at any time.
+changed, and of these what is new. The file can be deleted at any time.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trace_store.base.frozen import value
+from trace_store.base.frozen import fields, value
 from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import REPLACED
+from trace_store.context.index_update import step_of
 from trace_store.context.wording import excerpt, is_inserted, own_words
 from trace_store.contracts.ref_names import BRANCHES, TITLES
 from trace_store.disk.files import read_file, replace_file
 from trace_store.errors import (
     ObjectNotFoundError,
     StorageError,
+    TraceError,
 )
-from trace_store.exporters.contract import SessionTurn
+from trace_store.exporters.contract import ExportSession, SessionTurn
 from trace_store.exporters.overview import is_prompt
 from trace_store.exporters.session import Window, count_hidden, read_session, session_name
 from trace_store.history.facts import newest_facts
@@ -35,6 +38,8 @@ from trace_store.store.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trace_store.base.ident import Time
 
 MAXIMUM_TITLE = 500
@@ -59,8 +64,12 @@ def title_ref(format_name: str, session: str) -> str:
 VERSION = 7
 PROMPT_CHARACTERS = 200
 _FILE = "sessions"
-_ENDS = 50
+_ENDS = 20
 """Number of messages at the beginning and at the end of a session that are read."""
+SAVE_SECONDS = 2
+"""How often a listing saves what it has read, so that an interrupted one was of use."""
+_FEW = 64
+"""Over this many commits, a listing finds that a session only grew."""
 
 
 @value
@@ -117,36 +126,152 @@ class SessionInfo:
         return self.title or self.prompt or self.session
 
 
-def read_fields(store: Store, contexts: ContextCompiler, ref: str) -> list[Any]:
-    """Return the cached fields of a session, in the order of `SessionInfo`."""
+@value
+class SessionRow:
+    """What is saved of a session: the tip that it holds for, and fields of `SessionInfo`; `recorded` are its facts."""
+
+    tip: str
+    agent: str
+    session: str
+    title: str
+    prompt: str
+    folder: str
+    began: Time
+    ended: Time
+    message_count: int
+    hidden_count: int
+    token_count: int
+    token_source: str
+    estimated_token_count: int
+    recorded: dict[str, Any]
+
+    def info(self, ref: str, **more: Any) -> SessionInfo:
+        """Return the session, with the fields that are not saved."""
+        shared = {name: getattr(self, name) for name in fields(self) if name in _SHARED}
+        return SessionInfo(ref, ObjectId.parse(self.tip), **{**shared, **more})
+
+
+_SHARED = frozenset(fields(SessionRow)) & frozenset(fields(SessionInfo)) - {"tip"}
+
+
+def current_rows(
+    store: Store,
+    tips: Mapping[str, ObjectId],
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, SessionRow | TraceError]:
+    """Return a row for each branch, or why it cannot be read; changed ones are read and saved, also while this works.
+
+    A branch that is read for the first time gets no files. One that changed after a listing will change again, so its
+    compile index is kept.
+
+    Args:
+        store: the store.
+        tips: the branches.
+        progress: called with the numbers of read and of all branches.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    saved = load_rows(store)
+    first, again = ContextCompiler(store, keeps_files=False), ContextCompiler(store)
+    found: dict[str, SessionRow | TraceError] = {}
+    rows: dict[str, SessionRow] = {}
+    due = time.monotonic() + SAVE_SECONDS
+    for count, (ref, tip) in enumerate(tips.items(), 1):
+        before = saved.get(ref)
+        try:
+            if before is not None and before.tip == str(tip):
+                rows[ref] = before
+            else:
+                rows[ref] = read_row(store, again if before else first, ref, before)
+            found[ref] = rows[ref]
+        except StorageError:
+            raise
+        except TraceError as error:
+            found[ref] = error
+        if time.monotonic() > due:
+            save_rows(store, {**saved, **rows})
+            due = time.monotonic() + SAVE_SECONDS
+        if progress is not None:
+            progress(count, len(tips))
+    if rows != saved:
+        save_rows(store, rows)
+    return found
+
+
+def read_row(
+    store: Store, contexts: ContextCompiler, ref: str, before: SessionRow | None = None
+) -> SessionRow:
+    """Return the row of a session.
+
+    Args:
+        store: the store.
+        contexts: its compiler.
+        ref: the session's branch.
+        before: an earlier row. If only appends followed, the prompt and the hidden messages are as before.
+    """
     session = read_session(store, ref, contexts=contexts, part=Window(_ENDS))
+    if before is not None and not _only_appends(contexts, session.commit, before.tip):
+        before = None
     turns = session.turns
-    if session.start:  # the rest says nothing more
+    if session.start and before is None:  # the rest says nothing more
         begin = read_session(store, ref, contexts=contexts, part=Window(_ENDS, 0))
         if not any(map(is_prompt, begin.turns)):
             begin = read_session(store, ref, contexts=contexts)
         turns = begin.turns + turns
-    hidden_count = count_hidden(contexts, session.context)
-    facts = session.facts()
-    found = session_of(store, ref) if facts.session else None
-    known = found or (session.format, session.id, "")
-    if found and session_name(ref) is None and branch_of(store, f"{found[0]}/{found[1]}") != ref:
-        known = found[0], "", ""  # the id belongs to another branch
-    prompt = _first_prompt(contexts, session.commit, turns) if hidden_count else _prompt_in(turns)
+    agent, name, title, folder = _named(store, session, before)
+    hidden_count = before.hidden_count if before else count_hidden(contexts, session.context)
+    prompt = before.prompt if before else ""
+    if not prompt and hidden_count:
+        prompt = excerpt(_first_prompt(contexts, session.commit, turns), PROMPT_CHARACTERS)
+    elif not prompt:
+        prompt = excerpt(_prompt_in(turns), PROMPT_CHARACTERS)
     times = [turn.time for turn in turns if turn.time > 0]
+    times += [time for time in (before.began, before.ended) if time] if before else []
     context = session.context
-    return [
-        *(known[0], known[1] or ref.removeprefix(BRANCHES)),
-        *(facts.title, excerpt(prompt, PROMPT_CHARACTERS), facts.cwd),
-        *(min(times, default=0), max(times, default=0)),
-        *(session.count, hidden_count, context.token_count, context.token_source),
-        context.estimated_token_count,
-        {
-            name: value
-            for name, value in newest_facts(contexts, ref, session.commit).items()
-            if name.startswith(PREFIX)
-        },
-    ]
+    recorded = newest_facts(contexts, ref, session.commit)
+    return SessionRow(
+        tip=str(session.commit),
+        agent=agent,
+        session=name or ref.removeprefix(BRANCHES),
+        title=title,
+        prompt=prompt,
+        folder=folder,
+        began=min(times, default=0),
+        ended=max(times, default=0),
+        message_count=session.count,
+        hidden_count=hidden_count,
+        token_count=context.token_count,
+        token_source=context.token_source,
+        estimated_token_count=context.estimated_token_count,
+        recorded={name: value for name, value in recorded.items() if name.startswith(PREFIX)},
+    )
+
+
+def _named(
+    store: Store, session: ExportSession, before: SessionRow | None
+) -> tuple[str, str, str, str]:
+    """Return the program, the id, the agent's title and the folder of a session."""
+    if before is not None:
+        title = session.reader.title_since(before.tip) or before.title
+        return before.agent, before.session, title, before.folder
+    facts, ref = session.facts(), session.ref
+    found = session_of(store, ref) if facts.session else None
+    agent, name, _ = found or (session.format, session.id, "")
+    if found and session_name(ref) is None and branch_of(store, f"{agent}/{name}") != ref:
+        name = ""  # the id belongs to another branch
+    return agent, name, facts.title, facts.cwd
+
+
+def _only_appends(contexts: ContextCompiler, tip: ObjectId, earlier: str) -> bool:
+    """Return True if a few commits that only append lead from an earlier commit to the tip."""
+    oid: bytes | None = tip
+    for _ in range(_FEW):
+        if oid is None or oid.hex() == earlier:
+            return oid is not None
+        step = step_of(oid, contexts.read_commit(oid))
+        oid = None if step is None else step.parent
+    return False
 
 
 def _prompt_in(turns: Sequence[SessionTurn]) -> str:
@@ -180,8 +305,8 @@ def _first_prompt(contexts: ContextCompiler, commit: ObjectId, turns: Sequence[S
     return "" if first is None else own_words(first.text) or first.text
 
 
-def load_cache(store: Store) -> dict[str, list[Any]]:
-    """Return the fields of sessions by branch, each after the tip that it holds for, as the last listing saved them."""
+def load_rows(store: Store) -> dict[str, SessionRow]:
+    """Return the rows of sessions by branch, as the last listing saved them."""
     try:
         data = read_file(store.disk, os.path.join(store.layout.cache_dir, _FILE))
         saved = json.loads(data or b"{}")
@@ -189,13 +314,14 @@ def load_cache(store: Store) -> dict[str, list[Any]]:
         return {}
     if not isinstance(saved, dict) or saved.get("version") != VERSION:
         return {}
-    found: dict[str, list[Any]] = saved["sessions"]
-    return found
+    return {ref: SessionRow(*row) for ref, row in saved["sessions"].items()}
 
 
-def save_cache(store: Store, found: dict[str, list[Any]]) -> None:
-    """Save what `load_cache` returns; a failed write is ignored."""
-    data = json.dumps({"version": VERSION, "sessions": found}).encode()
+def save_rows(store: Store, rows: Mapping[str, SessionRow]) -> None:
+    """Save what `load_rows` returns; a failed write is ignored."""
+    names = fields(SessionRow)
+    saved = {ref: [getattr(row, name) for name in names] for ref, row in rows.items()}
+    data = json.dumps({"version": VERSION, "sessions": saved}).encode()
     try:
         store.disk.make_directory(store.layout.cache_dir)
         path = os.path.join(store.layout.cache_dir, _FILE)

@@ -13,7 +13,6 @@ from trace_store.base import check
 from trace_store.base.frozen import replace, value
 from trace_store.base.ident import Randomness, check_author, format_time
 from trace_store.base.oid import ObjectId
-from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts import RefEdit
 from trace_store.contracts.ref_names import BRANCHES, SESSIONS, branch_ref
 from trace_store.disk.files import Disk
@@ -24,7 +23,6 @@ from trace_store.errors import (
     InvalidInputError,
     RenderError,
     RevisionNotFoundError,
-    StorageError,
     TraceError,
 )
 from trace_store.exporters.contract import AGENTS, REWINDS, Exported, ExportSession, Loss
@@ -55,10 +53,9 @@ from trace_store.sessions.facts import (
 from trace_store.sessions.listing import (
     MAXIMUM_TITLE,
     SessionInfo,
-    load_cache,
-    read_fields,
+    current_rows,
+    load_rows,
     read_title,
-    save_cache,
     title_ref,
 )
 from trace_store.store.revision import name_of, ref_of, resolve_address, resolve_commit
@@ -224,32 +221,19 @@ class Sessions:
                 below[ref.removesuffix(f"/{named[2]}"), kind] += 1
             else:
                 own.append(ref)
-        known = load_cache(store)
-        contexts = ContextCompiler(store)
         activities = {each.state.session: each.activity for each in reversed(running(store))}
         found: List[SessionInfo] = []
-        fresh: dict[str, List[Any]] = {}
-        for count, ref in enumerate(own, 1):
-            fields = known.get(ref)
-            if fields is None or fields[0] != str(tips[ref]):
-                try:
-                    fields = [str(tips[ref]), *read_fields(store, contexts, ref)]
-                except StorageError:
-                    raise
-                except TraceError as error:
-                    found.append(_damaged(ref, tips[ref], error))
-                    continue
-            fresh[ref] = fields
-            _, agent, session, title, *rest, recorded = fields
-            facts = SessionFacts.of(recorded) if recorded else None
-            title = read_title(store, agent or "branch", session) or title
-            info = (agent, session, title, *rest, below[ref, AGENTS], below[ref, REWINDS], facts)
-            own_info = SessionInfo(ref, tips[ref], *info)
-            found.append(replace(own_info, activity=activities.get(ref, "")))
-            if progress is not None:
-                progress(count, len(own))
-        if fresh != known:
-            save_cache(store, fresh)
+        for ref, row in current_rows(store, {ref: tips[ref] for ref in own}, progress).items():
+            if isinstance(row, TraceError):
+                found.append(_damaged(ref, tips[ref], row))
+                continue
+            title = read_title(store, row.agent or "branch", row.session) or row.title
+            facts = SessionFacts.of(row.recorded) if row.recorded else None
+            counts = {"agents": below[ref, AGENTS], "rewinds": below[ref, REWINDS]}
+            info = row.info(
+                ref, title=title, facts=facts, activity=activities.get(ref, ""), **counts
+            )
+            found.append(info)
         chosen = [
             each
             for each in found
@@ -295,13 +279,14 @@ class Sessions:
         """
         check.texts(refs=refs)
         store = self._writer.store
-        known, titles = load_cache(store), dict[str, str]()
+        rows, titles = load_rows(store), dict[str, str]()
         for ref in refs:
-            name = ref.removeprefix(BRANCHES)
-            fields = known.get(ref)  # the tip, agent, id, title and prompt come first
-            agent, session, *_ = fields[1:] if fields else session_name(ref) or ("", name)
+            name, row = ref.removeprefix(BRANCHES), rows.get(ref)
+            agent, session, *_ = (
+                (row.agent, row.session) if row else session_name(ref) or ("", name)
+            )
             title = read_title(store, agent or "branch", session)
-            titles[ref] = title or (fields and (fields[3] or fields[4])) or name
+            titles[ref] = title or (row and (row.title or row.prompt)) or name
         return titles
 
     def rename(
