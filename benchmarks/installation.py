@@ -17,7 +17,7 @@ from benchmarks.model import Unavailable
 
 ROOT = Path(__file__).resolve().parents[1]
 INSTALLED = ("trace_store", "cli", "pyproject.toml")
-LOWEST_PIP = (25, 0)
+LOWEST_PIP = "25.0"
 """Earlier ones write console scripts that import `re`, which costs half a start of the interpreter."""
 
 
@@ -41,16 +41,16 @@ def installation(work: Path) -> Installation:
     """Return an environment in the work folder with Trace installed from its source.
 
     Raises:
-        Unavailable: pip is old, is not here, or could not install it.
+        Unavailable: pip is not here, or could not install it.
     """
     folder = work.absolute() / f"installed-{_source()}"
     if not folder.exists():
         part = folder.with_name(f"{folder.name}.{os.getpid()}.part")
         try:
-            _check_pip()
             # Its place is in its console script, so it is made where it stays.
-            venv.create(folder, with_pip=False)
-            _pip("--python", str(folder), "install", "--quiet", "--no-input", str(ROOT))
+            venv.create(folder, with_pip=True)
+            _install(folder, "--upgrade", f"pip>={LOWEST_PIP}")
+            _install(folder, str(ROOT))
         except Unavailable:
             if folder.exists():
                 folder.rename(part)
@@ -59,21 +59,13 @@ def installation(work: Path) -> Installation:
     return Installation(folder)
 
 
-def _check_pip() -> None:
-    told = _pip("--version").split()[1]
-    if tuple(map(int, told.split(".")[:2])) < LOWEST_PIP:
-        wanted = ".".join(map(str, LOWEST_PIP))
-        raise Unavailable(f"pip {told} installs slow console scripts; {wanted} or later does not")
-
-
-def _pip(*arguments: str) -> str:
-    command = [sys.executable, "-m", "pip", *arguments]
+def _install(folder: Path, *what: str) -> None:
+    command = [Installation(folder).python, "-m", "pip", "install", "--quiet", "--no-input", *what]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     run = subprocess.run(command, capture_output=True, text=True, check=False, env=clean)
     if run.returncode:
         last = run.stderr.strip().splitlines()[-1:] or ["no word"]
         raise Unavailable(f"pip failed: {last[0][:200]}")
-    return run.stdout
 
 
 def _source() -> str:
