@@ -125,6 +125,13 @@ def trace(folder: Path, *words: str) -> Cost:
     return run([sys.executable, "-m", "trace_cli", *words], folder)
 
 
+def _output(folder: Path, *words: str) -> str:
+    command = [sys.executable, "-m", "trace_cli", *words]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
 def git(folder: Path, *words: str) -> Cost:
     """Run a command of git, with an author that depends on no settings."""
     author = ("-c", "user.name=ada", "-c", "user.email=ada@example.com")
@@ -151,16 +158,16 @@ def everyday(folder: Path, heading: str) -> None:
     print(f"\n{heading:30}{'CPU s':>10} {'wall':>8}{'again':>10} {'wall':>8}{'memory':>11}")
     for words in READ:
         show(f"trace {' '.join(words)}", trace(folder, *words), trace(folder, *words))
-    show("trace edit", *(trace(folder, "edit", "HEAD.0", f"another wording {n}") for n in (1, 2)))
+    edited = [(f"HEAD~{n}.0", f"another wording {n}") for n in (8, 12)]
+    show("trace edit", *(trace(folder, "edit", "-q", *words) for words in edited))
     show("trace commit", *(trace(folder, "commit", "-q", "--user", f"more {n}") for n in (1, 2)))
     show("trace sessions, after it", trace(folder, "sessions", "-n", "20"))
-    for number in (1, 2):
-        trace(folder, "branch", f"side-{number}")
-    trace(folder, "commit", "-q", "--user", "on one side")
-    trace(folder, "switch", "-q", "side-1")
-    trace(folder, "commit", "-q", "--user", "on the other side")
+    side = heading.replace(" ", "-")
+    trace(folder, "switch", "-q", "-c", side)
+    trace(folder, "commit", "-q", "--user", "on the side")
     trace(folder, "switch", "-q", "-")
-    show("trace merge", trace(folder, "merge", "side-1"))
+    trace(folder, "commit", "-q", "--user", "on the line")
+    show("trace merge", trace(folder, "merge", side))
 
 
 def upkeep(folder: Path) -> None:
@@ -233,6 +240,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         git(project, "add", ".")
         git(project, "commit", "-q", "-m", "with the sessions")
         show("git clone", git(work, "clone", "-q", "project", "clone"))
+        worked_on = _output(project, "symbolic-ref", "HEAD").removeprefix("refs/heads/")
+        show("trace switch", trace(work / "clone", "switch", "-q", worked_on))
         everyday(work / "clone", "in a fresh clone")
         peers(work, sources)
 
