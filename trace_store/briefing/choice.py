@@ -26,6 +26,7 @@ from trace_store.briefing.brief import (
 )
 from trace_store.briefing.last_session import last_session_notes
 from trace_store.checkpoints.checkpoints import Checkpoints
+from trace_store.contracts.ref_names import BRANCHES
 from trace_store.objects.address import Address
 from trace_store.sessions.sessions import Sessions
 from trace_store.trajectories import events as ev
@@ -221,7 +222,8 @@ class BriefChoice:
         return f"Because: {plain(event.reasoning, 260)}"
 
     def _last_session(self) -> Iterator[Candidate]:
-        sessions = [each for each in Sessions(self._writer).list() if not each.damage]
+        listed = Sessions(self._writer).list()
+        sessions = [each for each in listed if each.ref.startswith(BRANCHES) and not each.damage]
         for session in sessions[:1]:
             notes = last_session_notes(self._writer, Checkpoints(self._writer), session)
             for number, (address, text) in enumerate(notes):

@@ -414,4 +414,4 @@ class Compression:
         """Return the writer of a branch; "" is HEAD's."""
         check.text(ref=ref)
         writer = self._writer
-        return writer.on(history.branches.find_branch(writer.store, ref)) if ref else writer
+        return writer.on(history.branches.find_line(writer.store, ref)) if ref else writer

@@ -40,6 +40,8 @@ FORKS = CHECKPOINTS + "forks/"
 TRAJECTORIES = "refs/trajectories/"
 RUNS = "refs/runs/"
 RECORDS = "refs/records/"
+LINES = (BRANCHES, RECORDS)
+"""Refs with a context, whose history verbs may extend."""
 TITLES = "refs/titles/"
 """Titles that users gave to sessions: `refs/titles/<format>/<session>`."""
 FILES = "refs/transcripts/"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
+from trace_store import history
 from trace_store.base.frozen import replace, value
 from trace_store.base.oid import OID_BYTES, ObjectId
 from trace_store.context.compile_index import (
@@ -24,7 +25,7 @@ from trace_store.context.compiled import CompiledContext, CompiledMessage, Compi
 from trace_store.context.compiler import ContextCompiler, compile
 from trace_store.context.fold import Entry
 from trace_store.context.usage import Usage, normalise_usage
-from trace_store.contracts.ref_names import BRANCHES, SESSIONS
+from trace_store.contracts.ref_names import BRANCHES, LINES, RECORDS, SESSIONS
 from trace_store.errors import (
     InvalidInputError,
     MessageNotFoundError,
@@ -110,7 +111,7 @@ def read_session(
         model=next((t.message.model for t in reversed(turns) if t.message.model), ""),
         below=tuple(_below(store, ref)) if ref else (),
         hidden_count=hidden_count,
-        reader=_Reader(contexts, context.commit),
+        reader=_Reader(contexts, context.commit, ref),
         project=os.path.dirname(store.layout.root) if store.local else "",
         start=chosen.start,
         count=len(messages),
@@ -177,7 +178,7 @@ def session_with(store: Store, address: Address, *, hidden: bool = False) -> Exp
         NotFoundError: no branch holds the message.
     """
     commits, head = revisions.commits_of(store), store.refs.head()
-    tips = {ref: tip for ref, tip in store.refs.values().items() if ref.startswith(BRANCHES)}
+    tips = {ref: tip for ref, tip in store.refs.values().items() if ref.startswith(LINES)}
     born = store.objects.resolve_prefix(address.birth.hex())
 
     def order(ref: str) -> tuple[bool, bool, bool, str]:
@@ -194,7 +195,7 @@ def session_with(store: Store, address: Address, *, hidden: bool = False) -> Exp
 
 
 def find_branch(store: Store, text: str) -> str:
-    """Return the branch that a revision or session id starts from; "" if none.
+    """Return the branch or record that a revision or session id starts from; "" if none.
 
     Raises:
         AmbiguousRevisionError: several sessions match.
@@ -205,7 +206,7 @@ def find_branch(store: Store, text: str) -> str:
     if not base:
         return ""
     ref = revisions.branch_of(store, base)
-    return ref if ref is not None and ref.startswith(BRANCHES) else ""
+    return ref if ref is not None and ref.startswith(LINES) else ""
 
 
 def base_length(text: str) -> int:
@@ -215,7 +216,10 @@ def base_length(text: str) -> int:
 
 
 def session_name(ref: str) -> tuple[str, str, str] | None:
-    """Return (format, id, thread) of a session branch; None for any other."""
+    """Return (format, id, thread) of a session branch or a record; None for any other ref."""
+    if ref.startswith(RECORDS):
+        program, _, name = ref.removeprefix(RECORDS).partition("/")
+        return program, name, ""
     if not ref.startswith(SESSIONS):
         return None
     format_, _, rest = ref.removeprefix(SESSIONS).partition("/")
@@ -235,12 +239,13 @@ def _below(store: Store, ref: str) -> Iterator[SubBranch]:
 class _Reader:
     """Reader of a session's records, on demand."""
 
-    __slots__ = ("_contexts", "_facts", "_store", "_tip")
+    __slots__ = ("_contexts", "_facts", "_ref", "_store", "_tip")
 
-    def __init__(self, contexts: ContextCompiler, tip: ObjectId) -> None:
+    def __init__(self, contexts: ContextCompiler, tip: ObjectId, ref: str) -> None:
         self._store = contexts.store
         self._contexts = contexts
         self._tip = tip
+        self._ref = ref
         self._facts: Facts | None = None
 
     def records(self, commit: ObjectId) -> list[bytes]:
@@ -258,6 +263,10 @@ class _Reader:
         return self._facts
 
     def _read_facts(self) -> Facts:
+        if self._ref.startswith(RECORDS):
+            known = history.facts.newest_facts(self._contexts, self._ref, self._tip)
+            empty = dict.fromkeys(_PATHS, "")
+            return Facts(title=history.records.record_title(self._ref, known), **empty)
         commits = map(self._contexts.read_commit, first_parent_chain(self._contexts, self._tip))
         kept = [commit for commit in commits if SOURCE_KEY in commit.meta]  # newest first
         facts = dict.fromkeys(_PATHS, "")

@@ -223,7 +223,7 @@ class Branches:
         check.text(name=name)
         if not name:
             return history.facts.branch_facts(self._writer)
-        ref = name if name.startswith(RECORDS) else find_branch(self._store, name)
+        ref = find_line(self._store, name)
         return history.facts.branch_facts(self._writer.on(ref))
 
     def containing(self, what: Revision) -> List[str]:
@@ -558,6 +558,16 @@ def find_branch(store: Store, name: str) -> str:
     if found is None or not found.startswith(BRANCHES):
         raise errors.RefNotFoundError(f"no branch {name[:120]!r}", ref=name)
     return found
+
+
+def find_line(store: Store, name: str) -> str:
+    """Return the full name of a record, given by that name, or else of a branch; errors as in `find_branch`."""
+    check_text(name)
+    if not name.startswith(RECORDS):
+        return find_branch(store, name)
+    if not is_ref_name(name) or store.refs.read(name) is None:
+        raise errors.RefNotFoundError(f"no record {name[:120]!r}", ref=name)
+    return name
 
 
 def name_taken(ref: str) -> errors.AlreadyExistsError:

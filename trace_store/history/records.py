@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 Moves = Mapping[str, tuple[ObjectId | None, ObjectId | None]]
 WARN, REFUSE, OFF = "warn", "refuse", "off"
 MODES = (WARN, REFUSE, OFF)
+_THREAD_FACTS = ("session", "thread", "conversation")
+"""What frameworks call a thread: its id is the fact `PROGRAM.thread`, or with another of these names."""
+_MAIN_PARTS = ("main", "root")
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 _PLAIN_LENGTH = 64
 _SLUG_LENGTH = 40
@@ -106,6 +109,20 @@ class RecordState:
 def record_name(program: str, *parts: str) -> str:
     """Return the full name of a record; a part that is not valid in a ref becomes a readable name with a hash."""
     return RECORDS + "/".join([program, *map(_component, parts)])
+
+
+def record_title(ref: str, facts: Mapping[str, str]) -> str:
+    """Return the id of the thread that a record (full name) belongs to, and its branch if that is not the main one.
+
+    "" if the facts of the record name no thread.
+    """
+    program, *parts = ref.removeprefix(RECORDS).split("/")
+    named = (facts.get(f"{program}.{each}", "") for each in _THREAD_FACTS)
+    thread = next(filter(None, named), "")
+    own = _component(thread) if thread else ""
+    rest = parts[parts.index(own) + 1 :] if own in parts else parts[1:]
+    branch = "/".join(each for each in rest if each not in _MAIN_PARTS)
+    return f"{thread} ({branch})" if thread and branch else thread
 
 
 def _component(text: str) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from trace_store import history
+from trace_store import errors, history
 from trace_store import store as stores
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
-from trace_store.contracts.ref_names import BRANCHES, FORKS, RECOVERED, staged_ref
+from trace_store.contracts.ref_names import BRANCHES, FORKS, RECORDS, RECOVERED, staged_ref
 from trace_store.objects.commit import read_commit
 from trace_store.refs.head import NAME
 from trace_store.store.process_lock import RUN_LOCK, names_at_work
-from trace_store.store.revision import branches_by_time, upstreams
+from trace_store.store.revision import refs_by_time, upstreams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from trace_store.history.branch_state import Tracking
     from trace_store.refs.head import Head
     from trace_store.store.store import Store
+
+
+MOST_DATED_RECORDS = 256
+"""Of more records the status does not say which was worked on last, since it would read a commit of each."""
 
 
 @value
@@ -48,6 +52,9 @@ class Status:
         branch_count: number of branches.
         newest_branch: full name of the branch worked on last, if HEAD's has no commit or nothing was done here yet, as
             in a new clone; else None.
+        record_count: number of records, which frameworks store.
+        newest_record: full name of the record worked on last, if it is newer than HEAD's commit; else None, also if
+            there are more than 256.
         unsealed_transactions: transactions in the journal, which git sees only after a seal.
         unsealed_bytes: bytes of their objects.
         returned: purged objects that are stored again.
@@ -83,6 +90,8 @@ class Status:
     recovered: dict[str, int]
     branch_count: int
     newest_branch: str | None
+    record_count: int
+    newest_record: str | None
     unsealed_transactions: int
     unsealed_bytes: int
     returned: tuple[ObjectId, ...]
@@ -132,6 +141,7 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
     commit = None if head.oid is None else read_commit(head.oid, store.objects.read)
     staged, is_staged_here = _staged(store, head)
     has_recovered = next(iter(store.refs.iterate(RECOVERED)), None) is not None
+    records = dict(store.refs.iterate(RECORDS))
     recovered = stores.recovery.left_out(store.refs) if has_recovered else {}
     return Status(
         ref=head.ref,
@@ -153,6 +163,8 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         recovered=recovered,
         branch_count=refs.branch_count,
         newest_branch=_newest(store, head, refs.branch_count),
+        record_count=len(records),
+        newest_record=_newest_record(store, records, 0 if commit is None else commit.time),
         unsealed_transactions=unsealed.transactions,
         unsealed_bytes=unsealed.bytes,
         returned=tuple(store.objects.reappeared()),
@@ -171,7 +183,18 @@ def _newest(store: Store, head: Head, branch_count: int) -> str | None:
     is_new = store.journal.published.stamp is None and not store.disk.exists(store.layout.head_file)
     if head.oid is not None and not is_new:
         return None
-    return branches_by_time(store)[0]
+    return refs_by_time(store)[0]
+
+
+def _newest_record(store: Store, records: dict[str, ObjectId], since: Time) -> str | None:
+    if not 0 < len(records) <= MOST_DATED_RECORDS:
+        return None
+    newest = refs_by_time(store, RECORDS)[0]
+    try:
+        time = read_commit(records[newest], store.objects.read).time
+    except errors.TraceError:
+        return None
+    return newest if time >= since else None
 
 
 def _tracking(store: Store, head: Head) -> Tracking | None:

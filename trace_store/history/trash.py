@@ -284,7 +284,7 @@ class Trash:
         """Return the writer of a branch; "" is HEAD's."""
         if ref in ("", "HEAD", "@"):
             return self._writer
-        return self._writer.on(history.branches.find_branch(self._store, ref))
+        return self._writer.on(history.branches.find_line(self._store, ref))
 
     def _find(self, where: TrashFilter, ref: str) -> TrashListing:
         refs = list_refs(self._store, ref or None, where)

@@ -417,7 +417,7 @@ class Repo(Line):
         """Undo the last command that moved a ref or HEAD in this working copy; call again for the one before.
 
         Args:
-            ref: a branch: undo the last command that moved it, whatever others did since.
+            ref: a branch or record: undo the last command that moved it, whatever others did since.
             everyone: also undo operations of others, as in `operations`.
             dry_run: change nothing.
 
@@ -427,7 +427,7 @@ class Repo(Line):
                 branches.
         """
         check.flag(everyone=everyone)
-        full = history.branches.find_branch(self.store, ref) if ref else ""
+        full = history.branches.find_line(self.store, ref) if ref else ""
         return history.undo.undo(self.writer, ref=full, everyone=everyone, dry_run=dry_run)
 
     def undo_to(

@@ -77,11 +77,11 @@ class SessionInfo:
     """One session.
 
     Attributes:
-        ref: the full name of its branch.
+        ref: the full name of its branch or record.
         tip: its last commit.
-        agent: its program, such as `claude-code`; "" for a branch that was not imported.
-        session: its id; else the name of the branch, also for a branch created from a session.
-        title: the title that the user or else the agent gave it, or "".
+        agent: its program, such as `claude-code` or `langgraph`; "" for a branch that was not imported.
+        session: its id; else the name of the branch, also for a branch created from a session, or of the record.
+        title: the title that the user or else the agent gave it; of a record the id of its thread; or "".
         prompt: the start of the first prompt.
         folder: the agent's working directory, or "".
         began, ended: milliseconds since the epoch, UTC; 0 if unknown.
@@ -227,6 +227,8 @@ def read_row(
     elif not prompt:
         prompt = excerpt(_prompt_in(turns), PROMPT_CHARACTERS)
     times = [turn.time for turn in turns if turn.time > 0]
+    if not turns:
+        times = [contexts.read_commit(session.commit).time]
     times += [time for time in (before.began, before.ended) if time] if before else []
     context = session.context
     recorded = newest_facts(contexts, ref, session.commit)

@@ -14,7 +14,7 @@ from trace_store.base.frozen import replace, value
 from trace_store.base.ident import Randomness, check_author, format_time
 from trace_store.base.oid import ObjectId
 from trace_store.contracts import RefEdit
-from trace_store.contracts.ref_names import BRANCHES, SESSIONS, branch_ref
+from trace_store.contracts.ref_names import BRANCHES, LINES, RECORDS, SESSIONS, branch_ref
 from trace_store.disk.files import Disk
 from trace_store.errors import (
     AlreadyExistsError,
@@ -53,6 +53,7 @@ from trace_store.sessions.facts import (
 from trace_store.sessions.listing import (
     MAXIMUM_TITLE,
     SessionInfo,
+    SessionRow,
     current_rows,
     load_rows,
     read_title,
@@ -87,7 +88,7 @@ class TitledSession:
 
 
 class Sessions:
-    """The sessions of agents, which are branches: list, read, rename, export, repair, delete.
+    """The sessions of agents, which are branches or records of frameworks: list, read, rename, export, repair, delete.
 
     A session is named by its title, its id or the beginning of its id, or its branch.
     """
@@ -172,7 +173,7 @@ class Sessions:
             As `get`.
         """
         check.text(session=session)
-        ref = session if session.startswith(BRANCHES) else f"{SESSIONS}{session}"
+        ref = session if session.startswith(LINES) else f"{SESSIONS}{session}"
         if self._writer.store.refs.read(ref) is None:
             ref = self.get(session).ref
         return sessions.session.Session(self._writer.on(ref), model=model, compaction=compaction)
@@ -194,7 +195,7 @@ class Sessions:
         active: bool | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> List[SessionInfo]:
-        """Return all sessions and other branches, with sizes and times, latest end first; damaged ones come last.
+        """Return all sessions, branches and records, with sizes and times, latest end first; damaged ones come last.
 
         Args:
             type: only sessions of this type; "" is any.
@@ -211,7 +212,7 @@ class Sessions:
         wanted = {"type": type, "feature": feature, "task": task, "state": state}
         check.text(**wanted)
         store = self._writer.store
-        tips = dict(store.refs.iterate(BRANCHES))
+        tips = {name: tip for prefix in LINES for name, tip in store.refs.iterate(prefix)}
         below: Counter[tuple[str, str]] = Counter()
         own: List[str] = []
         for ref in tips:
@@ -274,8 +275,8 @@ class Sessions:
     def titles(self, *refs: str) -> dict[str, str]:
         """Return a title for each branch: the user's or the agent's, the first prompt, or else the branch's name.
 
-        Branches are given by their full names. The agent's title and the prompt are those of the last listing, so that
-        this reads no session.
+        Branches and records are given by their full names. The agent's title and the prompt are those of the last
+        listing, so that this reads no session.
         """
         check.texts(refs=refs)
         store = self._writer.store
@@ -286,8 +287,19 @@ class Sessions:
                 (row.agent, row.session) if row else session_name(ref) or ("", name)
             )
             title = read_title(store, agent or "branch", session)
-            titles[ref] = title or (row and (row.title or row.prompt)) or name
+            titles[ref] = title or self._listed_title(ref, row) or name
         return titles
+
+    def _listed_title(self, ref: str, row: SessionRow | None) -> str:
+        if row:
+            return row.title or row.prompt
+        if not ref.startswith(RECORDS):
+            return ""
+        facts = history.facts.newest_facts(
+            self._writer.contexts, ref, self._writer.store.refs.read(ref)
+        )
+        title: str = history.records.record_title(ref, facts)
+        return title
 
     def rename(
         self, session: str, title: str, *, progress: Callable[[int, int], None] | None = None
@@ -323,12 +335,14 @@ class Sessions:
     def delete(
         self, session: str, *, progress: Callable[[int, int], None] | None = None
     ) -> List[DeletedRef]:
-        """Move a session's branch, and those of its subagents and rewinds, to the trash. Errors as in `get`.
+        """Move a session's branch, with its subagents and rewinds, or a record, to the trash. Errors as in `get`.
 
         Raises:
             StateError: HEAD is on one of them.
         """
         store, ref = self._writer.store, self.get(session, progress=progress).ref
+        if ref.startswith(RECORDS):
+            return history.trash_refs.delete_refs(self._writer, [ref], what="record")
         names = [ref, *(name for name, _ in store.refs.iterate(f"{ref}/"))]
         short = [name.removeprefix(BRANCHES) for name in names]
         return Branches(self._writer).delete(*short)

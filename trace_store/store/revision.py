@@ -339,12 +339,12 @@ def _split(text: str) -> tuple[str, list[str]]:
     return base, suffixes
 
 
-def branches_by_time(store: Store) -> list[str]:
-    """Return the full names of all branches, the one with the newest commit first.
+def refs_by_time(store: Store, prefix: str = BRANCHES) -> list[str]:
+    """Return the full names of all branches, or the refs under another prefix, the one with the newest commit first.
 
     Branches below another one, such as those of subagents, come last; so do branches whose commit cannot be read.
     """
-    tips = dict(store.refs.iterate(BRANCHES))
+    tips = dict(store.refs.iterate(prefix))
     read = store.objects.read
 
     def order(ref: str) -> tuple[bool, int, str]:
@@ -373,7 +373,7 @@ def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
         oid = store.refs.head().oid
         if oid is None:
             raise errors.UnbornBranchError(
-                f"{base} has no commit yet", revision=text, branches=branches_by_time(store)
+                f"{base} has no commit yet", revision=text, branches=refs_by_time(store)
             )
         return oid
     if base == ORIGINAL:

@@ -11,7 +11,7 @@ from trace_store.base.oid import ObjectId
 from trace_store.checkpoints.comparison import Side, SideMessage, comparison_parts
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.wording import excerpt
-from trace_store.contracts.ref_names import BRANCHES, CHECKPOINTS, FORKS, TRAJECTORIES
+from trace_store.contracts.ref_names import CHECKPOINTS, FORKS, LINES, TRAJECTORIES
 from trace_store.errors import InvalidInputError, TraceError
 from trace_store.exporters.html.markup import Markup, concat, element, preformatted
 from trace_store.exporters.overview import count_noun, pretty
@@ -39,6 +39,7 @@ from trace_store.web.shell import (
     facts,
     field,
     form,
+    full,
     link,
     moment,
     nothing,
@@ -107,7 +108,9 @@ def sessions_page(
         count += f", the first {MOST_SESSIONS} are shown"
     main = [asked, element("p", count, class_="kicker")]
     main += [element("ul", *items, class_="cards")] if items else [nothing(_no_sessions(found))]
-    return Page("Sessions", top("Sessions"), concat(main), watch=BRANCHES, section=shell.SESSIONS)
+    return Page(
+        "Sessions", top("Sessions"), concat(main), watch=" ".join(LINES), section=shell.SESSIONS
+    )
 
 
 def _no_sessions(found: Sequence[SessionInfo]) -> str:
@@ -225,9 +228,7 @@ def context_page(
             ("tokens", "" if until else f"{context.token_count:,} ({context.token_source})"),
         )
     )
-    return Page(
-        title, top(title, name, head), concat(main), watch=f"{BRANCHES}{name}" if name else ""
-    )
+    return Page(title, top(title, name, head), concat(main), watch=full(name) if name else "")
 
 
 def _steps(
@@ -393,7 +394,7 @@ def compare_page(repo: Repo, left: str, right: str) -> Page:
     except InvalidInputError as error:
         head, shown = top("Compare"), nothing(f"{error.message}.")
     main = concat([asked, shown])
-    watch = f"{BRANCHES}{left} {BRANCHES}{right}"
+    watch = f"{full(left)} {full(right)}"
     return Page(f"{left} and {right}", head, main, watch=watch, section=shell.COMPARE)
 
 

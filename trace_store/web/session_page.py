@@ -10,7 +10,7 @@ from typing import Any
 from trace_store.base.frozen import replace
 from trace_store.context.compiled import CompiledMessage, tokens_before
 from trace_store.context.wording import excerpt
-from trace_store.contracts.ref_names import BRANCHES, CHECKPOINTS, FORKS, RUNS
+from trace_store.contracts.ref_names import CHECKPOINTS, FORKS, RECORDS, RUNS
 from trace_store.errors import MessageNotFoundError
 from trace_store.exporters.contract import ExportSession, Losses, SessionTurn
 from trace_store.exporters.html.markup import Markup, concat, element, prose
@@ -314,7 +314,7 @@ def _place_of(session: ExportSession, address: str) -> int:
 
 def marks(repo: Repo, name: str) -> dict[str, Any]:
     """Return the checkpoints, forks and runs of a session, each as the address of a message and a line after it."""
-    ref, found = f"{BRANCHES}{name}", []
+    ref, found = shell.full(name), []
     for each in repo.checkpoints.list():
         source = repo.checkpoints.source(each) if each.branch in ("", ref) else None
         entries = islice(repo.log(source, first_parent=True), MARGIN) if source else ()
@@ -339,7 +339,7 @@ def _head_facts(session: ExportSession, name: str) -> Markup:
             ("model", session.model),
             ("messages", f"{len(session.context):,}"),
             ("tokens", f"{session.context.token_count:,} ({session.context.token_source})"),
-            ("branch", name),
+            ("record" if name.startswith(RECORDS) else "branch", name),
         )
     )
 

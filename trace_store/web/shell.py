@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from trace_store.base.frozen import value
 from trace_store.base.ident import format_time
 from trace_store.base.oid import sha256_base64
-from trace_store.contracts.ref_names import BRANCHES
+from trace_store.contracts.ref_names import BRANCHES, RECORDS
 from trace_store.errors import StorageError
 from trace_store.exporters.html.markup import Markup, concat, element, plain
 from trace_store.exporters.html.page import style
@@ -73,8 +73,13 @@ def link(text: str, path: str, class_: str = "", **query: str) -> Markup:
 
 
 def short(ref: str) -> str:
-    """Return the name of a branch, from its full name."""
+    """Return the name of a branch, from its full name; records keep their full names."""
     return ref.removeprefix(BRANCHES)
+
+
+def full(name: str) -> str:
+    """Return the full name of a branch or record, from what `short` returns."""
+    return name if name.startswith(RECORDS) else f"{BRANCHES}{name}"
 
 
 def moment(milliseconds: int) -> Markup:

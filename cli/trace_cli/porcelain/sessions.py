@@ -14,7 +14,7 @@ from trace_cli.render.escape import one_line
 from trace_cli.render.tables import LEFT, RIGHT, counted, gauge, moment, number, table
 from trace_cli.subcommands import Group
 from trace_store.base.ident import format_time, parse_moment
-from trace_store.contracts.ref_names import BRANCHES, SESSIONS
+from trace_store.contracts.ref_names import BRANCHES, RECORDS, SESSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def listed(
     """List agent sessions, the latest first.
 
     A session without a title is shown by its first prompt. `61/432` means that the model is shown 61 of 432 messages,
-    as after a compaction; `+2` counts subagents. Branches without an agent are listed too.
+    as after a compaction; `+2` counts subagents. Branches without an agent, and the threads that frameworks store, are
+    listed too.
 
         trace sessions --since yesterday
         trace sessions --agent codex --json
@@ -161,7 +162,7 @@ def _details(found: SessionInfo, runs: Sequence[RunInfo]) -> Iterator[str]:
         ("prompt", found.prompt),
         ("agent", found.agent),
         ("session", found.session),
-        ("branch", found.ref.removeprefix(BRANCHES)),
+        ("record" if found.ref.startswith(RECORDS) else "branch", found.ref.removeprefix(BRANCHES)),
         ("folder", found.folder),
         ("began", moment(format_time(found.began)) if found.began else ""),
         ("ended", _date(found)),
@@ -256,7 +257,8 @@ def delete(invocation: Invocation, *, name: str) -> None:
         with _progress(invocation) as tell:
             refs = repo.sessions.delete(name, progress=tell)
         finish(invocation, repo)
-        what = "1 branch" if len(refs) == 1 else f"{len(refs):,} branches"
+        kind = "record" if refs[0].ref.startswith(RECORDS) else "branch"
+        what = f"1 {kind}" if len(refs) == 1 else f"{len(refs):,} branches"
         invocation.line(f"deleted {what}")
 
 

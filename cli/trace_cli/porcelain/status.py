@@ -65,6 +65,7 @@ def _lines(
             " --abort cancels"
         )
     yield from _branch_lines(found)
+    yield from _record_lines(repo, found)
 
 
 def _session_lines(invocation: Invocation, repo: Repo, ref: str) -> Iterator[str]:
@@ -88,6 +89,16 @@ def _branch_lines(found: Status) -> Iterator[str]:
         yield f"worked on last: {name}; `trace switch {name}` goes to it"
     if count > 1:
         yield f"{number(count)} branches; `trace branch` lists them"
+
+
+def _record_lines(repo: Repo, found: Status) -> Iterator[str]:
+    """Yield how many records of frameworks there are, and the one worked on last, if that is newer than HEAD."""
+    if found.newest_record is not None:
+        [title] = repo.sessions.titles(found.newest_record).values()
+        name = found.newest_record
+        yield f"worked on last: {one_line(title, 72)}; `trace view {safe(name)}` shows it"
+    if found.record_count:
+        yield f"{counted(found.record_count, 'record')} of frameworks; `trace sessions` lists them"
 
 
 def _staged_line(found: Status) -> str:

@@ -1,0 +1,73 @@
+"""Threads that frameworks store, in the commands that show sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.support.command_line import Run, first
+from trace_store.history.records import Records, record_name
+from trace_store.repo.repository import Repo
+
+THREAD = "Ada's trip"
+
+
+def write(repo: Repo, name: str, thread: str, text: str) -> None:
+    draft = Records(repo.writer).draft(name)
+    draft.set("state", "json", b"{}")
+    draft.messages.append("user", text)
+    draft.write({"langgraph.thread": thread})
+
+
+@pytest.fixture
+def thread(ok: Run) -> Run:
+    """Run a command beside a thread with a fork, and another thread."""
+    ok("commit", "--user", "Fix the build")
+    with Repo.open(os.getcwd()) as repo:
+        write(repo, record_name("langgraph", THREAD, "root", "main"), THREAD, "Plan the trip")
+        write(repo, record_name("langgraph", THREAD, "root", "fork-1"), THREAD, "By train")
+        write(repo, record_name("openai-agents", "support-17", "main"), "", "Hello")
+    return ok
+
+
+def test_threads_are_listed_and_filtered_by_their_framework(thread: Run) -> None:
+    found = [
+        json.loads(line) for line in thread("sessions", "--agent", "langgraph", "--json").lines
+    ]
+    titles = {(each["title"], each["prompt"], each["message_count"]) for each in found}
+    assert titles == {(THREAD, "Plan the trip", 1), (f"{THREAD} (fork-1)", "By train", 1)}
+    assert "Hello" in thread("sessions").text
+    assert not thread("sessions", "--agent", "langgraph", "--since", "2100-01-01").lines
+
+
+def test_a_thread_is_opened_by_its_id_and_its_messages_by_their_address(thread: Run) -> None:
+    shown = thread("view", THREAD).text
+    assert shown.startswith(f"{THREAD}\nagent:    langgraph\n")
+    assert "Plan the trip" in shown
+    fork = thread("view", f"{THREAD} (fork-1)").lines
+    address = next(line for line in fork if "  user  " in line).split()[0]
+    assert "By train" in thread("view", address).text
+
+
+def test_branches_and_tags_leave_threads_out(thread: Run) -> None:
+    assert len(thread("branch").lines) == 1
+    assert not thread("tag").lines
+
+
+def test_the_status_names_the_thread_worked_on_last(thread: Run) -> None:
+    status = thread("status")
+    assert "worked on last: refs/records/openai-agents/support-17/main; `trace view" in status.text
+    assert "3 records of frameworks; `trace sessions` lists them" in status.text
+    assert first(thread("status", "--json"))["record_count"] == 3
+    thread("commit", "--user", "Later")
+    assert "worked on last" not in thread("status").text
+
+
+def test_a_thread_is_renamed_and_deleted_as_a_session_is(thread: Run) -> None:
+    thread("sessions", "rename", THREAD, "Vienna")
+    assert thread("sessions", "delete", "Vienna").text == "deleted 1 record\n"
+    assert "Vienna" not in thread("sessions").text
+    thread("undo")
+    assert "Plan the trip" in thread("view", "Vienna").text
