@@ -110,10 +110,21 @@ def test_each_entry_says_where_it_comes_from(repo: Repo) -> None:
 def test_decisions_are_found_and_read(repo: Repo) -> None:
     repo.trajectories.start("Indent")
     made = repo.trajectories.decide("Tabs or spaces?", "spaces", reasoning="as before")
-    shown = call(repo, "trace_show", address=made.event.id.hex)
+    repo.trajectories.record("finding", "tabs are slow")
+    found = call(repo, "trace_search", query="tabs", limit=3)["entries"]
+    kinds = [each.get("type") or each["role"] for each in found]
+    assert kinds == ["finding", "decision", "user"]
+    assert found[1]["snippet"] == "spaces Tabs or spaces? as before"
+    assert found[1]["ref"] == f"refs/trajectories/{made.state.id}"
+    # Nothing has all words of a question, so decisions on similar questions are found.
+    [asked] = call(repo, "trace_search", query="why did we indent by spaces")["entries"]
+    assert asked["address"] == made.event.id.hex
+    only = call(repo, "trace_search", query="tabs", role="user", limit=1)["entries"]
+    assert "type" not in only[0]
+    shown = call(repo, "trace_show", address=found[1]["address"])
     assert '"question": "Tabs or spaces?"' in shown["text"]
     entries = call(repo, "trace_log", ref=f"trajectories/{made.state.id}")["entries"]
-    assert entries[0]["message"] == "decision: Tabs or spaces?"
+    assert entries[1]["message"] == "decision: Tabs or spaces?"
 
 
 def test_a_long_text_comes_in_parts_and_an_answer_is_never_large(repo: Repo) -> None:

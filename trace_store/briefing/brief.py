@@ -66,6 +66,7 @@ class Brief:
         notes: its entries, in order.
         left_out: the number of entries that did not fit or repeat others.
         unknown: files about which nothing is recorded.
+        skipped: files after the 50th, which were not looked at.
     """
 
     text: str
@@ -74,6 +75,7 @@ class Brief:
     notes: tuple[BriefNote, ...]
     left_out: int
     unknown: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 @value

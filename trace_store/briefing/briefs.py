@@ -29,7 +29,8 @@ def brief(
     choice = BriefChoice(writer, task, files, folder)
     count = writer.contexts.tokenizer().count
     candidates = _redacted(writer, choice.candidates)
-    return write_brief(candidates, count, budget, choice.unknown, choice.repeat_count)
+    found = write_brief(candidates, count, budget, choice.unknown, choice.repeat_count)
+    return replace(found, skipped=choice.skipped)
 
 
 def _redacted(writer: Writer, candidates: Sequence[Candidate]) -> list[Candidate]:

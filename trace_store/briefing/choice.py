@@ -66,6 +66,7 @@ class BriefChoice:
     Attributes:
         candidates: the entries.
         unknown: the files about which nothing is recorded.
+        skipped: the files after the 50th, which were not looked at.
         repeat_count: the number of entries that were left out because others say nearly the same.
     """
 
@@ -82,6 +83,7 @@ class BriefChoice:
         self._reasons: set[str] = set()
         self._has_subject = bool(task or files)
         self.unknown: list[str] = []
+        self.skipped = tuple(files[MAXIMUM_FILES:])
         if task:
             self._about_task(task)
         for file in files[:MAXIMUM_FILES]:
@@ -93,7 +95,11 @@ class BriefChoice:
         self.repeat_count = len(notes) - len(self.candidates)
 
     def _about_task(self, task: str) -> None:
-        """Make a task the subject: its trajectories, and decisions that share words with it."""
+        """Make a task the subject: its trajectories, and decisions that share words with it.
+
+        Raises:
+            NotFoundError: it is one word, so an id, and nothing has it.
+        """
         states = self._tr.list()
         own = [each for each in states if _is_of(each, task)]
         self._tiers.update({each.id: CERTAIN for each in own})
@@ -102,6 +108,12 @@ class BriefChoice:
         for each in states:
             if len(self._words & _words(each.title)) >= _SHARED_WORDS:
                 self._tiers.setdefault(each.id, PROBABLE)
+        if not self._tiers and len(task.split()) == 1:
+            raise errors.NotFoundError(
+                f"no task or trajectory {task[:80]!r}",
+                code=errors.ErrorCode.TRAJECTORY_NOT_FOUND,
+                name=task,
+            )
 
     def _about_current(self) -> None:
         try:

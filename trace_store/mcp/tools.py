@@ -6,13 +6,14 @@ Rule: no tool takes the path of a file that it opens. The repository is fixed wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from trace_store import errors
 from trace_store.base.ident import known_time
+from trace_store.contracts.ref_names import TRAJECTORIES
 from trace_store.mcp.answers import (
     MAXIMUM_OFFSET,
     MAXIMUM_TOKENS,
@@ -25,6 +26,7 @@ from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Data, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.records import record
 from trace_store.repo.repository import Repo
+from trace_store.trajectories.event_search import FoundEvent
 
 Query = Annotated[str, Field(max_length=500)]
 Ref = Annotated[str, Field(max_length=200)]
@@ -34,6 +36,8 @@ Limit = Annotated[int, Field(ge=1, le=100)]
 Tokens = Annotated[int, Field(ge=50, le=MAXIMUM_TOKENS)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
+SIMILAR = 5
+"""How many decisions on similar questions are shown if nothing has all words."""
 _OUTSIDE = re.compile(r"[/\\~]|[A-Za-z]:[/\\]|-|.*(?:^|[/\\])\.\.(?:[/\\]|$)|.*[\0\n]", re.DOTALL)
 """Targets that are not paths in the project: absolute paths, paths that leave it, and options."""
 
@@ -54,14 +58,26 @@ class ReadTools:
         limit: Limit = 10,
         cursor: Cursor = "",
     ) -> EntryPage:
-        """Find earlier messages by words, "a phrase", word* or -word. Newest first."""
+        """Find messages, decisions and findings by words, "a phrase", word* or -word. Newest first."""
         offset = _place(cursor)
-        hits = self._repo.search(query, limit=offset + limit + 1, session=session, role=role)
+        most = offset + limit + 1
+        hits = self._repo.search(query, limit=most, session=session, role=role)
         titles = self._repo.sessions.titles(*{hit.ref for hit in hits[offset:]})
-        entries = [
-            _without(record(hit, title=titles.get(hit.ref, "")), "start", "end") for hit in hits
+        found = [
+            (hit.time, _without(record(hit, title=titles.get(hit.ref, "")), "start", "end"))
+            for hit in hits
         ]
-        return self._answers.page(entries, offset, limit)
+        events = () if session or role else self._events(query, most, is_alone=not hits)
+        found += [(each.event.time, _event_entry(each)) for each in events]
+        found.sort(key=lambda each: -each[0])
+        return self._answers.page([entry for _, entry in found], offset, limit)
+
+    def _events(self, query: str, limit: int, *, is_alone: bool) -> Sequence[FoundEvent]:
+        """Return the events that match; if nothing else does, the decisions that share a word with the query."""
+        found = self._repo.trajectories.search(query, limit=limit)
+        if found or not is_alone:
+            return found
+        return self._repo.trajectories.similar(query, limit=min(limit, SIMILAR))
 
     def log(self, ref: Ref = "HEAD", limit: Limit = 20, cursor: Cursor = "") -> EntryPage:
         """List the commits of a branch, session, range (A..B) or trajectories/ID, newest first."""
@@ -228,6 +244,19 @@ def _place(cursor: str) -> int:
     if offset > MAXIMUM_OFFSET:
         raise errors.InvalidInputError(f"not a cursor: {cursor[:40]!r}", argument="cursor")
     return offset
+
+
+def _event_entry(found: FoundEvent) -> dict[str, Any]:
+    """Return an event of a trajectory as an entry, in the shape of a message's."""
+    event = found.event
+    return {
+        "address": event.id.hex,
+        "ref": f"{TRAJECTORIES}{found.state.id}",
+        "time": known_time(event.time),
+        "type": event.type,
+        "snippet": found.snippet.text,
+        "title": found.state.title,
+    }
 
 
 def _without(found: dict[str, Any], *names: str) -> dict[str, Any]:

@@ -324,7 +324,8 @@ class Repo(Line):
 
         Args:
             task: the id of a task or trajectory, or words; "" is the current trajectory, and what is recent.
-            files: paths, relative to `folder`, whose decisions are wanted.
+            files: paths, relative to `folder`, whose decisions are wanted; those after the 50th are only returned as
+                `skipped`.
             budget: the maximum number of tokens, in the repository's encoding.
             folder: a folder in the git repository of the code.
             for_agent: refuse unless the user allowed it, for callers that hand the brief to an agent by themselves.
@@ -332,6 +333,7 @@ class Repo(Line):
         Raises:
             StateError: `for_agent` is given, and the repository is not allowed to brief agents.
             InvalidInputError: the budget is too small.
+            NotFoundError: the task is one word, and no task or trajectory has this id.
         """
         check.text(task=task)
         check.texts(files=files)

@@ -85,6 +85,10 @@ def brief(
     yield found, safe(found.text).removesuffix("\n")
     for file in found.unknown:
         invocation.note(f"note: no decision is known about {safe(file)}")
+    if found.skipped:
+        names = ", ".join(map(safe, found.skipped))
+        looked_at = len(files) - len(found.skipped)
+        invocation.note(f"note: not looked at, after the first {looked_at} files: {names}")
 
 
 def brief_agent(invocation: Invocation, directory: str) -> None:
