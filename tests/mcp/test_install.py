@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from trace_store import Environment
+from trace_store.capture import install_hooks, uninstall_hooks
 from trace_store.capture.jsonc import SettingsText
 from trace_store.errors import InvalidInputError
 from trace_store.mcp import install_server, manual_entry, server_status, uninstall_server
@@ -43,6 +44,7 @@ def user(tmp_path: Path) -> Environment:
         gemini_dir=str(home / ".gemini"),
         copilot_dir=str(home / ".copilot"),
         config_dir=str(home / ".config"),
+        data_dir=str(home / ".local" / "share"),
     )
 
 
@@ -86,9 +88,32 @@ def test_the_entry_is_added_once_and_taken_out_to_the_byte(user: Environment, ag
     assert path.read_bytes() == text.encode()
     [removed] = uninstall_server(user, [agent], scope="user")
     assert removed.action == "removed"
-    if agent != "gemini":  # an empty object of servers goes with our entry
-        assert path.read_bytes() == OTHER[agent].encode()
+    assert path.read_bytes() == OTHER[agent].encode()
     assert uninstall_server(user, [agent], scope="user") == []
+
+
+def test_hooks_and_a_server_in_one_file_are_taken_out_in_any_order(user: Environment) -> None:
+    before = b'{"mcpServers": {},   "ui": {"theme": "dark"}}\n'
+    for first, second in ((uninstall_hooks, uninstall_server), (uninstall_server, uninstall_hooks)):
+        path = put(user, "gemini", before.decode())
+        install_hooks(user, ["gemini"], ["trace"])
+        with_hooks = path.read_bytes()
+        install(user, "gemini")
+        first(user, ["gemini"], scope="user")
+        assert path.read_bytes() == with_hooks or b"hooks" not in path.read_bytes()
+        second(user, ["gemini"], scope="user")
+        assert plain("gemini", path.read_text())["ui"] == {"theme": "dark"}
+        assert b"trace" not in path.read_bytes()
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_was_changed_meanwhile_loses_only_our_entry(user: Environment) -> None:
+    path = put(user, "copilot", OTHER["copilot"])
+    install(user, "copilot")
+    path.write_text(path.read_text() + "\n")
+    [removed] = uninstall_server(user, ["copilot"], scope="user")
+    assert '-        "trace": {' in removed.difference
+    assert path.read_text() == OTHER["copilot"] + "\n"
 
 
 @pytest.mark.parametrize("agent", CLIENTS)

@@ -10,14 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.capture import agents as agents
     from trace_store.capture import install as install
+    from trace_store.capture import settings_change as settings_change
     from trace_store.capture import spool as spool
     from trace_store.capture import status as status
     from trace_store.capture import worker as worker
-    from trace_store.capture.install import SettingsChange as SettingsChange
     from trace_store.capture.install import install_hooks as install_hooks
     from trace_store.capture.install import manual_entries as manual_entries
     from trace_store.capture.install import present_agents as present_agents
     from trace_store.capture.install import uninstall_hooks as uninstall_hooks
+    from trace_store.capture.settings_change import SettingsChange as SettingsChange
     from trace_store.capture.spool import AgentEvent as AgentEvent
     from trace_store.capture.spool import MissedEvent as MissedEvent
     from trace_store.capture.spool import note_event as note_event
@@ -41,7 +42,7 @@ _HOMES = {
     "personal_folder": "spool",
     "present_agents": "install",
     "read_missed": "spool",
-    "SettingsChange": "install",
+    "SettingsChange": "settings_change",
     "uninstall_hooks": "install",
 }
 

@@ -19,6 +19,8 @@ from trace_store.disk.files import Disk, read_file, replace_file
 
 MAXIMUM_BYTES = 4 << 20
 BOM = "\ufeff"
+HOOKS, SERVER = "hooks", "mcp"
+"""What our entries are for: an original is kept for each, since two of them may be in one file."""
 
 
 @value
@@ -105,23 +107,23 @@ class SettingsFile:
 
 @value
 class Original:
-    """The content of a settings file before we added hooks, and the hash of the file right after."""
+    """The content of a settings file before we added an entry, and the hash of the file right after."""
 
     before: bytes | None
     after: str
 
     @classmethod
-    def load(cls, environment: Environment, path: str) -> Original | None:
-        """Return the saved original of a file, or None."""
+    def load(cls, environment: Environment, kind: str, path: str) -> Original | None:
+        """Return the original of a file that was saved before a kind of change, or None."""
         try:
-            kept = json.loads(read_file(Disk(), _place(environment, path)) or b"")
+            kept = json.loads(read_file(Disk(), _place(environment, kind, path)) or b"")
             before = kept["before"]
             data = None if before is None else base64.b64decode(before)
             return cls(data, str(kept["after"]))
         except (errors.TraceError, ValueError, TypeError, LookupError):
             return None
 
-    def save(self, environment: Environment, path: str) -> None:
+    def save(self, environment: Environment, kind: str, path: str) -> None:
         """Keep it for `load`.
 
         Raises:
@@ -129,20 +131,20 @@ class Original:
         """
         before = None if self.before is None else base64.b64encode(self.before).decode()
         data = json.dumps({"path": path, "before": before, "after": self.after}).encode()
-        replace_file(Disk(), _place(environment, path), data, private=True)
+        replace_file(Disk(), _place(environment, kind, path), data, private=True)
 
     def is_unchanged(self, data: bytes | None) -> bool:
         """Return True if a file has not changed since we edited it."""
         return data is not None and sha256_hex(data) == self.after
 
 
-def forget_original(environment: Environment, path: str) -> None:
-    """Delete the saved original of a file."""
-    Disk().remove(_place(environment, path))
+def forget_original(environment: Environment, kind: str, path: str) -> None:
+    """Delete the saved original of a file, as `Original.load` returns it."""
+    Disk().remove(_place(environment, kind, path))
 
 
-def _place(environment: Environment, path: str) -> str:
-    return environment.data_file("hooks", f"{sha256_hex(os.fsencode(path))[:32]}.json")
+def _place(environment: Environment, kind: str, path: str) -> str:
+    return environment.data_file(kind, f"{sha256_hex(os.fsencode(path))[:32]}.json")
 
 
 def refused(path: str, why: str) -> errors.StateError:

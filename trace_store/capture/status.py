@@ -27,7 +27,7 @@ from trace_store.capture.agents import (
     program_path,
 )
 from trace_store.capture.jsonc import JsonSyntaxError, SettingsText
-from trace_store.capture.settings_file import MAXIMUM_BYTES, Original, SettingsFile
+from trace_store.capture.settings_file import HOOKS, MAXIMUM_BYTES, Original, SettingsFile
 from trace_store.capture.spool import (
     CLAUDE_CODE,
     CODEX,
@@ -231,7 +231,7 @@ def _problems_of(
 
 
 def _was_installed(environment: Environment, path: str) -> bool:
-    return bool(path) and Original.load(environment, path) is not None
+    return bool(path) and Original.load(environment, HOOKS, path) is not None
 
 
 # --- the rules of each agent

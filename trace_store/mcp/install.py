@@ -1,7 +1,6 @@
 """The entry in the settings of agents that makes them start `trace mcp`: added, found and removed.
 
-Rule: parse or refuse. A file that cannot be parsed, or that has another server under our name, stays as it is.
-Comments, order and line ends of the rest stay; installing twice changes nothing.
+The rules of `capture.settings_change` hold. A file that has another server under our name stays as it is.
 """
 
 from __future__ import annotations
@@ -18,17 +17,14 @@ from trace_store import errors
 from trace_store.base.environment import Environment
 from trace_store.base.frozen import value
 from trace_store.capture.agents import MODULE, PROGRAMS, PROJECT, USER, program_path
-from trace_store.capture.install import (
-    CREATED,
-    REMOVED,
+from trace_store.capture.jsonc import JsonNode, SettingsText
+from trace_store.capture.settings_change import (
     UNCHANGED,
-    UPDATED,
     SettingsChange,
-    apply_change,
-    difference,
+    SettingsEntry,
+    change_settings,
 )
-from trace_store.capture.jsonc import JsonNode, JsonSyntaxError, SettingsText
-from trace_store.capture.settings_file import SettingsFile, refused
+from trace_store.capture.settings_file import SERVER, SettingsFile
 from trace_store.capture.spool import CLAUDE_CODE, CODEX, COPILOT, GEMINI, OPENCODE
 from trace_store.importers.discovery import project_folder
 
@@ -240,13 +236,8 @@ def uninstall_server(
     dry_run: bool = False,
 ) -> list[SettingsChange]:
     """Take our entry out of the settings of agents, of all if none is named; arguments as in `install_server`."""
-
-    def take_out(client: McpClient, text: str) -> str:
-        is_ours = text.strip() and is_our_command(client.command_of(client.find(text)))
-        return client.without_entry(text) if is_ours else text
-
     names = agents or list(CLIENTS)
-    done = _edited(environment, names, take_out, folder=folder, scope=scope, dry_run=dry_run)
+    done = _edited(environment, names, _take_out, folder=folder, scope=scope, dry_run=dry_run)
     return [each for each in done if each.action != UNCHANGED]
 
 
@@ -307,40 +298,24 @@ def _edited(
     clients = [client_named(each) for each in dict.fromkeys(agents)]
     places = [(each, each.file(environment, scope, top)) for each in clients]
     return [
-        apply_change(each.name, path, partial(_changed, each, path, edit, dry_run=dry_run))
+        change_settings(environment, each.name, path, _entry(each, edit), dry_run=dry_run)
         for each, path in places
     ]
 
 
-def _changed(
-    client: McpClient, path: str, edit: Callable[[McpClient, str], str], *, dry_run: bool
-) -> SettingsChange | None:
-    """Edit a file; return None if another program changed it meanwhile.
+def _entry(client: McpClient, edit: Callable[[McpClient, str], str]) -> SettingsEntry:
+    return SettingsEntry(
+        SERVER,
+        edit=partial(edit, client),
+        without=partial(_take_out, client),
+        has_ours=lambda text: is_our_command(client.command_of(client.find(text))),
+        is_empty=lambda text: text.strip() in ("", "{}"),
+    )
 
-    Raises:
-        StateError: it is refused.
-        StorageError: the disk failed.
-    """
-    file = SettingsFile.read(path)
-    before, text = file.data, file.text()
-    try:
-        new = edit(client, text)
-        is_removal = client.find(new) is None
-    except JsonSyntaxError as error:
-        raise refused(path, f"line {error.line}, column {error.column}: {error}") from error
-    except ValueError as error:
-        raise refused(path, str(error)) from error
-    link = file.real if file.is_link else ""
-    if new == text:
-        return SettingsChange(client.name, path, UNCHANGED, link=link)
-    is_empty = is_removal and new.strip() in ("", "{}")
-    after = None if is_empty else file.encode(new)
-    action = REMOVED if is_removal else UPDATED if before is not None else CREATED
-    change = SettingsChange(client.name, path, action, difference(path, before, after), link)
-    if dry_run:
-        file.check_writable()
-        return change
-    return change if file.write(after) else None
+
+def _take_out(client: McpClient, text: str) -> str:
+    is_ours = text.strip() and is_our_command(client.command_of(client.find(text)))
+    return client.without_entry(text) if is_ours else text
 
 
 def _with_table(text: str, command: Command) -> str:

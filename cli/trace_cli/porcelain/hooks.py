@@ -17,7 +17,7 @@ from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
 from trace_store import Repo, capture, errors, trajectories
 from trace_store.capture.agents import PROJECT, USER
-from trace_store.capture.install import REFUSED, SettingsChange
+from trace_store.capture.settings_change import REFUSED, SettingsChange
 from trace_store.capture.spool import AGENTS, BRIEFED
 from trace_store.capture.status import MISSING, CaptureStatus
 from trace_store.capture.worker import CaptureRun

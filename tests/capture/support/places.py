@@ -6,7 +6,8 @@ from pathlib import Path
 
 from trace_store.base.environment import Environment
 from trace_store.capture.agents import agent_named
-from trace_store.capture.install import SettingsChange, install_hooks, uninstall_hooks
+from trace_store.capture.install import install_hooks, uninstall_hooks
+from trace_store.capture.settings_change import SettingsChange
 
 COMMAND = ["/opt/bin/trace"]
 JSON_AGENTS = ("claude-code", "codex", "gemini", "copilot")
