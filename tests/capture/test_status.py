@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from tests.support.command_line import Trace
 from trace_store import Repo, capture
 from trace_store.base.environment import Environment
 from trace_store.capture import capture_status, install_hooks, uninstall_hooks
+from trace_store.capture.codex_trust import codex_hash
 from trace_store.capture.spool import AGENTS
-from trace_store.capture.status import codex_hash
 
 HERE = [sys.executable, "-m", "trace_cli"]
 """A command whose program exists."""
@@ -92,6 +93,68 @@ def test_hooks_that_codex_does_not_trust(user: Environment, folder: Path) -> Non
     trust_in_codex(user)
     install_hooks(user, ["codex"], [sys.executable, "-m", "trace_cli"], personal=True)
     assert codes(user, folder) == ["hooks-untrusted"]  # another command
+
+
+CODEX_SETTINGS = """model = "o4"  # mine
+
+[features]
+hooks = true"""
+
+
+@pytest.mark.parametrize("before", ["", CODEX_SETTINGS, CODEX_SETTINGS + "\n"])
+def test_trust_in_codex_is_written_if_the_user_asks_for_it_and_taken_out(
+    user: Environment, folder: Path, before: str
+) -> None:
+    config = file_of(user, "codex").with_name("config.toml")
+    config.parent.mkdir(parents=True)
+    if before:
+        config.write_text(before)
+    planned = install_hooks(user, ["codex"], HERE, trust=True, dry_run=True)
+    assert "+trusted_hash = " in planned[1].difference
+    assert (config.read_text() if before else config.exists()) == (before or False)
+    hooks, trust = install_hooks(user, ["codex"], HERE, trust=True)
+    assert trust.difference == planned[1].difference
+    assert codes(user, folder) == []
+    again = install_hooks(user, ["codex"], HERE, trust=True)
+    assert [each.action for each in again] == ["unchanged", "unchanged"]
+    install_hooks(user, ["codex"], HERE, trust=True, personal=True)  # another command
+    assert codes(user, folder) == []
+    assert [each.path for each in uninstall_hooks(user)] == [hooks.path, trust.path]
+    assert (config.read_text() if before else config.exists()) == (before or False)
+
+
+def test_what_codex_keeps_beside_our_trust_stays(user: Environment, folder: Path) -> None:
+    path = file_of(user, "codex")
+    config = path.with_name("config.toml")
+    config.parent.mkdir(parents=True)
+    other = f"[hooks.state.'{path}:stop:0:0']\nenabled = true\ntrusted_hash = \"sha256:0\"\n"
+    config.write_text(f'{other}\n[projects."/demo"]\ntrust_level = "trusted"\n')
+    install_hooks(user, ["codex"], HERE, trust=True)
+    assert codes(user, folder) == []
+    config.write_text(config.read_text() + "\n[tui]\n")
+    uninstall_hooks(user)
+    left = tomllib.loads(config.read_text())
+    assert left["hooks"]["state"] == {f"{path}:stop:0:0": {"enabled": True}}
+    assert left["projects"]["/demo"] == {"trust_level": "trusted"}
+
+
+@pytest.mark.parametrize("text", ["= 1", "hooks = {state = {}}\n", "[hooks]\nstate = 3\n"])
+def test_settings_of_codex_that_cannot_be_edited_stay(user: Environment, text: str) -> None:
+    config = file_of(user, "codex").with_name("config.toml")
+    config.parent.mkdir(parents=True)
+    config.write_text(text)
+    _, trust = install_hooks(user, ["codex"], HERE, trust=True)
+    assert trust.action == "refused"
+    assert config.read_text() == text
+
+
+def test_trust_that_was_not_asked_for_is_not_touched(user: Environment) -> None:
+    install_hooks(user, ["codex"], HERE)
+    trust_in_codex(user)
+    config = file_of(user, "codex").with_name("config.toml")
+    before = config.read_text()
+    uninstall_hooks(user)
+    assert config.read_text() == before
 
 
 @pytest.mark.parametrize(

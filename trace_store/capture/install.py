@@ -6,7 +6,7 @@ The rules of `settings_change` hold.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from trace_store import errors
@@ -22,13 +22,16 @@ from trace_store.capture.agents import (
     hook_words,
     program_path,
 )
+from trace_store.capture.codex_trust import CONFIG, trust_entry, wanted_trust
 from trace_store.capture.settings_change import (
+    REFUSED,
     UNCHANGED,
     SettingsChange,
     SettingsEntry,
     change_settings,
 )
-from trace_store.capture.settings_file import HOOKS
+from trace_store.capture.settings_file import HOOKS, TRUST, Original, SettingsFile
+from trace_store.capture.spool import CODEX
 from trace_store.importers.discovery import project_folder
 
 _EXECUTABLES = {
@@ -62,6 +65,7 @@ def install_hooks(
     scope: str = USER,
     personal: bool = False,
     brief: bool = False,
+    trust: bool = False,
     dry_run: bool = False,
 ) -> list[SettingsChange]:
     """Install or update our hooks, and return what was done to each file.
@@ -74,6 +78,7 @@ def install_hooks(
         scope: `user` or `project`: whose settings.
         personal: whether sessions outside of repositories go to the user's own repository.
         brief: whether sessions of Claude Code and Codex begin with a brief.
+        trust: whether to write into the settings of Codex that the user trusts the hooks, which Codex asks for.
         dry_run: only return what would be done.
 
     Raises:
@@ -87,7 +92,13 @@ def install_hooks(
         return edit_settings.with_hooks(agent, text, command_line(words))
 
     known = [agent_named(name) for name in dict.fromkeys(agents)]
-    return _change_all(environment, known, add, folder=folder, scope=scope, dry_run=dry_run)
+    done = _change_all(environment, known, add, folder=folder, scope=scope, dry_run=dry_run)
+    codex = agent_named(CODEX)
+    if trust and not any(each.agent == CODEX and each.action == REFUSED for each in done):
+        path = codex.file(environment, scope, project_folder(folder))
+        wanted = wanted_trust(codex, path, add(codex, SettingsFile.read(path).text()))
+        done.append(_change_trust(environment, wanted, removes=False, dry_run=dry_run))
+    return done
 
 
 def uninstall_hooks(
@@ -111,8 +122,34 @@ def uninstall_hooks(
         InvalidInputError: there is no such agent.
     """
     known = [agent_named(name) for name in dict.fromkeys(agents or PROGRAMS_BY_NAME)]
+    trusted = _trusted(environment, folder, scope) if agent_named(CODEX) in known else {}
     done = _change_all(environment, known, _without, folder=folder, scope=scope, dry_run=dry_run)
+    if trusted and not any(each.agent == CODEX and each.action == REFUSED for each in done):
+        done.append(_change_trust(environment, trusted, removes=True, dry_run=dry_run))
     return [each for each in done if each.action != UNCHANGED]
+
+
+def _trusted(environment: Environment, folder: str, scope: str) -> dict[str, str]:
+    """Return the hashes of our handlers, if we wrote them into the settings of Codex."""
+    codex = agent_named(CODEX)
+    if Original.load(environment, TRUST, _codex_config(environment)) is None:
+        return {}
+    path = codex.file(environment, scope, project_folder(folder))
+    try:
+        return wanted_trust(codex, path, SettingsFile.read(path).text())
+    except (errors.StateError, edit_settings.SettingsError):
+        return {}  # the file is refused, so the hooks stay, too
+
+
+def _change_trust(
+    environment: Environment, wanted: Mapping[str, str], *, removes: bool, dry_run: bool
+) -> SettingsChange:
+    entry, path = trust_entry(wanted, removes=removes), _codex_config(environment)
+    return change_settings(environment, CODEX, path, entry, dry_run=dry_run)
+
+
+def _codex_config(environment: Environment) -> str:
+    return os.path.join(agent_named(CODEX).folder(environment), CONFIG)
 
 
 def _change_all(

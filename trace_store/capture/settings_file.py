@@ -19,7 +19,7 @@ from trace_store.disk.files import Disk, read_file, replace_file
 
 MAXIMUM_BYTES = 4 << 20
 BOM = "\ufeff"
-HOOKS, SERVER = "hooks", "mcp"
+HOOKS, SERVER, TRUST = "hooks", "mcp", "trust"
 """What our entries are for: an original is kept for each, since two of them may be in one file."""
 
 

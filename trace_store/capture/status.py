@@ -5,7 +5,6 @@ Invariant: read-only, and runs no program; the rules of each agent are read from
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tomllib
@@ -15,7 +14,6 @@ from typing import Any
 from trace_store import errors
 from trace_store.base.environment import Environment
 from trace_store.base.frozen import value
-from trace_store.base.oid import sha256_hex
 from trace_store.capture import edit_settings, plugin
 from trace_store.capture.agents import (
     PLUGIN,
@@ -26,6 +24,7 @@ from trace_store.capture.agents import (
     agent_named,
     program_path,
 )
+from trace_store.capture.codex_trust import CONFIG, codex_hash, state_names
 from trace_store.capture.jsonc import JsonSyntaxError, SettingsText
 from trace_store.capture.settings_file import HOOKS, MAXIMUM_BYTES, Original, SettingsFile
 from trace_store.capture.spool import (
@@ -60,7 +59,6 @@ _MANAGED = {
 }
 _MANAGED_ELSEWHERE = "/etc/claude-code/managed-settings.json"
 _TRUSTING = ("TRUST_FOLDER", "TRUST_PARENT")
-_DEFAULT_CODEX_SECONDS = 600
 
 
 @value
@@ -276,7 +274,7 @@ def _claude_code(
 def _codex(
     environment: Environment, agent: AgentProgram, hooks: AgentHooks, folder: str, top: str
 ) -> Iterator[Diagnosis]:
-    config = os.path.join(agent.folder(environment), "config.toml")
+    config = os.path.join(agent.folder(environment), CONFIG)
     try:
         data = read_unsized(Disk(), os.path.realpath(config), MAXIMUM_BYTES)
         settings = tomllib.loads(data.decode())
@@ -293,11 +291,8 @@ def _codex(
     for event, listed in edit_settings.our_handlers(
         agent, SettingsFile.read(hooks.path).text()
     ).items():
-        for (group, place), handler in listed:
-            names = [
-                f"{path}:{_snake(event)}:{group}:{place}"
-                for path in dict.fromkeys((hooks.path, os.path.realpath(hooks.path)))
-            ]
+        for place, handler in listed:
+            names = state_names(hooks.path, event, place)
             state: Any = next((states[name] for name in names if name in states), {})
             if _at(state, "enabled") is False:
                 off.append(event)
@@ -309,28 +304,11 @@ def _codex(
         detail = (
             f"Codex does not trust the hooks for {', '.join(waiting)} yet, and silently skips them"
         )
-        advice = "start `codex`, type /hooks, and trust them; do it again after each change of the command"
+        advice = (
+            "start `codex`, type /hooks, and trust them, or `trace hooks install codex --trust`;"
+            " do it again after each change of the command"
+        )
         yield Diagnosis("hooks-untrusted", hooks.path, detail, advice)
-
-
-def codex_hash(event: str, handler: Mapping[str, Any]) -> str:
-    """Return the hash by which Codex trusts a handler: of its canonical JSON, with defaults filled in."""
-    seconds = handler.get("timeout")
-    identity: dict[str, Any] = {
-        "type": "command",
-        "command": handler.get("command", ""),
-        "timeout": max(1, seconds if isinstance(seconds, int) else _DEFAULT_CODEX_SECONDS),
-        "async": bool(handler.get("async", False)),
-    }
-    if isinstance(handler.get("statusMessage"), str):
-        identity["statusMessage"] = handler["statusMessage"]
-    whole = {"event_name": _snake(event), "hooks": [identity]}
-    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return f"sha256:{sha256_hex(text.encode())}"
-
-
-def _snake(event: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in event).strip("_")
 
 
 def _gemini(

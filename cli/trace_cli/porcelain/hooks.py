@@ -17,8 +17,9 @@ from trace_cli.runtime import Invocation
 from trace_cli.subcommands import Group
 from trace_store import Repo, capture, errors, trajectories
 from trace_store.capture.agents import PROJECT, USER
+from trace_store.capture.codex_trust import CONFIG
 from trace_store.capture.settings_change import REFUSED, SettingsChange
-from trace_store.capture.spool import AGENTS, BRIEFED
+from trace_store.capture.spool import AGENTS, BRIEFED, CODEX
 from trace_store.capture.status import MISSING, CaptureStatus
 from trace_store.capture.worker import CaptureRun
 from trace_store.trajectories.git_hooks import (
@@ -60,6 +61,7 @@ def hooked(incomplete: str) -> list[str]:
     _PROJECT,
     Option("--personal", "personal", "Capture sessions outside of repositories in one of your own"),
     Option("--brief", "brief", "Brief Claude Code and Codex when a session begins"),
+    Option("--trust", "trust", "Also trust the hooks in Codex, instead of by its /hooks"),
     Option("--trailer", "trailer", "With git: add the id of the trajectory to commit messages"),
     _DRY_RUN,
     JSON,
@@ -73,6 +75,7 @@ def install(
     project: bool,
     personal: bool,
     brief: bool,
+    trust: bool,
     trailer: bool,
     dry_run: bool,
 ) -> Results:
@@ -85,12 +88,16 @@ def install(
     With --brief, the hooks of Claude Code and Codex print `trace brief` when a session begins, in repositories for
     which you said `trace brief --allow`.
 
+    Codex runs only hooks that you have trusted. --trust writes into its `config.toml` that you trust ours, so Codex
+    does not ask you. `uninstall` takes it out.
+
     `git` installs `post-commit` and `post-rewrite`, which link commits of the code to the current trajectory, also
     after an amend or a rebase. A hook that exists already is renamed and still called. --trailer also installs
     `prepare-commit-msg`, which adds `Trajectory: ID` to messages given with -m or -F.
 
         trace hooks install
         trace hooks install claude-code codex
+        trace hooks install codex --trust
         trace hooks install git
     """
     agents, with_git = _split(names, user=user, project=project)
@@ -105,6 +112,8 @@ def install(
             raise errors.NotFoundError(
                 "no agent found on this machine", hint=f"name one: {', '.join(AGENTS)}"
             )
+    if trust and CODEX not in agents:
+        raise usage_error("--trust goes with codex")
     if personal and not dry_run:
         _create_personal(invocation)
     done = capture.install_hooks(
@@ -115,6 +124,7 @@ def install(
         scope=PROJECT if project else USER,
         personal=personal,
         brief=brief,
+        trust=trust,
         dry_run=dry_run,
     )
     for each in done:
@@ -132,7 +142,11 @@ def install(
             _tell_repository(invocation, brief=brief, personal=personal)
     raise_refused(
         *(invocation, done),
-        lambda agent: capture.manual_entries(agent, command, personal=personal, brief=brief),
+        lambda each: (
+            ""
+            if each.path.endswith(CONFIG)
+            else capture.manual_entries(each.agent, command, personal=personal, brief=brief)
+        ),
     )
 
 
@@ -341,18 +355,18 @@ def _tell_repository(invocation: Invocation, *, brief: bool, personal: bool) -> 
 def raise_refused(
     invocation: Invocation,
     done: Sequence[SettingsChange],
-    by_hand: Callable[[str], str] = lambda _: "",
+    by_hand: Callable[[SettingsChange], str] = lambda _: "",
 ) -> None:
     """Raise the first error of files that were refused.
 
     Args:
         invocation: where notes are shown.
         done: the change of each file.
-        by_hand: returns what a person can add to the settings of an agent instead, which is shown first.
+        by_hand: returns what a person can add to a refused file instead, which is shown first; "" is nothing.
     """
     refused = [each for each in done if each.error is not None]
     for each in refused:
-        text = by_hand(each.agent)
+        text = by_hand(each)
         if text and not (invocation.quiet or invocation.as_json):
             invocation.note(f"to add it by hand, put this into {safe(each.path)}:")
             invocation.note(text)

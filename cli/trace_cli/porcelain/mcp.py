@@ -122,7 +122,7 @@ def install(
     )
     for each in done:
         yield each, change_lines(invocation, each, dry_run=dry_run)
-    raise_refused(invocation, done, lambda agent: trace_store.mcp.manual_entry(agent, command))
+    raise_refused(invocation, done, lambda each: trace_store.mcp.manual_entry(each.agent, command))
 
 
 @takes(
