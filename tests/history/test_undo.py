@@ -236,5 +236,36 @@ def test_an_import_and_a_trajectory_are_the_users_own(tmp_path: Path) -> None:
         assert {each.author for each in repo.operations()} == {"ada", "import"}
         assert [each.number for each in repo.operations()] == [1, 2, 3]
         assert repo.undo().message == "trajectory: note: seen"
-        assert repo.undo_to(2)[-1].message == "import"
+        assert repo.undo_to(2)[-1].message == f"import: {sample.name}"
         assert repo.branches.list() == []
+
+
+def test_each_import_is_one_operation(tmp_path: Path) -> None:
+    (sample,) = (Path(__file__).parents[2] / "trace_store" / "samples").glob("*.jsonl")
+    lines = sample.read_text().splitlines(keepends=True)
+    first, grown, other = (tmp_path / name for name in ("a.jsonl", "a2.jsonl", "b.jsonl"))
+    first.write_text("".join(lines[:8]))
+    other.write_text('{"role": "user", "content": "hello"}\n')
+    with Repo.init(tmp_path / "repo", environment=ADA) as repo:
+        repo.transcripts.import_(first)
+        few = repo.compile().commit
+        grown.write_text("".join(lines))
+        repo.transcripts.import_(grown)
+        repo.transcripts.import_(grown, other)
+        assert listed(repo) == [
+            (1, "import: 2 files"),
+            (2, "import: a2.jsonl"),
+            (3, "import: a.jsonl"),
+        ]
+        assert len(repo.branches.list()) == 2
+        assert repo.undo().summary == "import: 2 files"
+        assert len(repo.branches.list()) == 1
+        repo.undo()
+        assert repo.compile().commit == few
+        repo.undo()
+        assert repo.branches.list() == []
+        for name in ("a.jsonl", "a2.jsonl", "2 files"):
+            assert repo.redo().summary == f"import: {name}"
+        assert len(repo.branches.list()) == 2
+        with pytest.raises(StateError):
+            repo.redo()

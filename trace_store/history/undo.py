@@ -1,9 +1,10 @@
 """Undo and redo of the last commands that moved refs.
 
 The reflogs are the only record. All entries of a transaction have the same time; the transactions of one command share
-author and message and are adjacent. An undo is one transaction, and it fails unless each ref is where the command left
-it. It writes its own reflog message, so that the next undo can skip commands that are already undone. Commands that
-move no ref, such as a purge, have a log of their own and are never undone.
+author and message and are adjacent. An import makes many: the first is named `import: FILE`, the others `import`. An
+undo is one transaction, and it fails unless each ref is where the command left it. It writes its own reflog message, so
+that the next undo can skip commands that are already undone. Commands that move no ref, such as a purge, have a log of
+their own and are never undone.
 
 What others did is not undone unasked: other authors, and other processes since this repository was opened. The programs
 that Trace itself names as authors, such as an import, belong to everyone.
@@ -25,6 +26,7 @@ from trace_store.maintenance.seal import seal
 from trace_store.refs.head import NAME, Head
 from trace_store.refs.reflog import (
     GIT,
+    IMPORT,
     REDO,
     UNDO,
     ReflogEntry,
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from trace_store.store.store import Store
     from trace_store.writer import Writer
 
-IMPORT = "import"
 _PROGRAMS = frozenset((IMPORT, "bundle", "trace/repair", "trace fsck --repair"))
 """Authors of reflog entries that are no person."""
 
@@ -256,11 +257,12 @@ def commands(store: Store) -> Iterator[CommandChanges]:
         if waiting is None or _completes_import(waiting, group):
             waiting = group
         elif group.message == waiting.message == IMPORT and _only_attaches_head(group):
-            continue  # a step of the same import
+            continue  # a step of the same import, or of one before imports had names
         elif _is_same_command(waiting, group):
             waiting.entries += group.entries
             waiting.given_up += group.given_up
             waiting.head = waiting.head or group.head
+            waiting.message = group.message
         else:
             yield waiting
             waiting = group
@@ -383,7 +385,15 @@ def _advance(heads: dict[str, ReflogEntry], name: str, entries: Iterator[ReflogE
 
 def _completes_import(later: CommandChanges, earlier: CommandChanges) -> bool:
     """Return True if the later group only put HEAD, which had no commit, on an imported branch."""
-    return later.message == earlier.message and _only_attaches_head(later)
+    is_step = later.message == earlier.message or _continues_import(later, earlier)
+    return is_step and _only_attaches_head(later)
+
+
+def _continues_import(later: CommandChanges, earlier: CommandChanges) -> bool:
+    """Return True if the later group is a step of an import after its first one."""
+    return later.message == IMPORT and (
+        earlier.message == IMPORT or earlier.message.startswith(f"{IMPORT}: ")
+    )
 
 
 def _only_attaches_head(group: CommandChanges) -> bool:
@@ -397,13 +407,13 @@ def _only_attaches_head(group: CommandChanges) -> bool:
 def _is_same_command(later: CommandChanges, earlier: CommandChanges) -> bool:
     """Return True if two transactions are steps of one command: a switch, a rename or an import.
 
-    Between two equal switches there must be one back, so equal adjacent messages are one command. An import makes many
-    transactions, and adjacent imports are undone together.
+    Between two equal switches there must be one back, so equal adjacent messages are one command.
     """
-    if (later.author, later.message) != (earlier.author, earlier.message):
+    if later.author != earlier.author:
         return False
     said = later.message
-    return bool(read_switch(said) or read_rename(said)) or said == IMPORT
+    is_move = said == earlier.message and bool(read_switch(said) or read_rename(said))
+    return is_move or _continues_import(later, earlier)
 
 
 def _rehearse(writer: Writer, groups: Sequence[CommandChanges]) -> list[UndoResult]:

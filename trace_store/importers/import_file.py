@@ -5,14 +5,14 @@ Invariant: decides how much of a file to read; `write` decides what a plan becom
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import BinaryIO
 
 from trace_store.base.frozen import field, replace, value
 from trace_store.base.oid import ObjectId
-from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.contracts import ANY, RefEdit
 from trace_store.contracts.agent_facts import AGENT, CALL
-from trace_store.contracts.protocols import RefReader
 from trace_store.contracts.ref_names import BRANCHES, SESSIONS, UsedNames, check_ref_name
 from trace_store.disk.files import Disk
 from trace_store.errors import (
@@ -72,7 +72,7 @@ from trace_store.importers.resume_state import (
 )
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.importers.source_archive import ResumeCut, is_kept, keep_file, resume_places
-from trace_store.importers.write import PlanWriter, WriteResult
+from trace_store.importers.write import ImportLog, PlanWriter, WriteResult
 from trace_store.secrets import BLOCK
 from trace_store.secrets.guard import FACT, Guard, counts
 from trace_store.secrets.rules import VERSION
@@ -81,6 +81,8 @@ from trace_store.transcripts.layout import Pages
 from trace_store.writer import Writer
 
 UNCHANGED = "unchanged"
+MAXIMUM_NAME = 80
+"""Number of characters of a file name in the reflogs."""
 
 MALFORMED = (InvalidInputError, KeyError, IndexError, TypeError, ValueError, AttributeError)
 """Errors caused by saved state from another version."""
@@ -102,6 +104,7 @@ class ImportContext:
     """
 
     store: Store
+    log: ImportLog
     disk: Disk
     onto: str | None
     source: bool
@@ -272,7 +275,14 @@ class FileImport:
         folder = self._folder(planner).removeprefix(SESSIONS)
         if self._source:
             kept = keep_file(
-                *(self._store, self._file, folder, self._record_places, self._resume_cut),
+                *(
+                    self._store,
+                    self._context.log,
+                    self._file,
+                    folder,
+                    self._record_places,
+                    self._resume_cut,
+                ),
                 literal=self._redactor.redact_bytes,
             )
             if not kept.steady:
@@ -342,6 +352,7 @@ class FileImport:
         return PlanWriter(
             store,
             ref,
+            self._context.log,
             folder=self._folder(planner),
             source=self._source,
             known=known,
@@ -390,6 +401,7 @@ class FileImport:
         self._writer = PlanWriter(
             store,
             state.ref,
+            self._context.log,
             folder=self._folder(planner),
             source=self._source,
             known=known,
@@ -555,6 +567,7 @@ def import_paths(
     context = ImportContext(
         *(
             store,
+            ImportLog.of(_name_of(items, guard)),
             disk,
             target,
             source,
@@ -579,7 +592,7 @@ def import_paths(
             context = replace(context, waits=len(waiting) < len(current))
         reports += _import_strays(context)
         if target is None:
-            _attach_head(store, reports)
+            _attach_head(context, reports)
     finally:
         context.resume_states.write()
         context.session_index.save()
@@ -591,6 +604,14 @@ def import_paths(
         watcher.end(tips)
     writer.committed()
     return ImportReport(tuple(reports))
+
+
+def _name_of(items: Sequence[ImportItem], guard: Guard) -> str:
+    """Return what is imported, for the reflogs: the name of the only file, or the number of files."""
+    if len(items) != 1:
+        return f"{len(items):,} files"
+    name = "".join(filter(str.isprintable, os.path.basename(items[0].path)))[:MAXIMUM_NAME]
+    return name if name and guard.passes([name]) else "1 file"
 
 
 def _report_of(context: ImportContext, item: ImportItem) -> FileReport:
@@ -621,8 +642,9 @@ def _check_readable(report: FileReport) -> FileReport:
     return replace(report, skipped=UNREADABLE, error=error)
 
 
-def _attach_head(store: Store, reports: Sequence[FileReport]) -> None:
+def _attach_head(context: ImportContext, reports: Sequence[FileReport]) -> None:
     """Attach an unborn HEAD to the newest session, or else subagent."""
+    store = context.store
     if not store.refs.head().unborn:
         return
     ends: list[tuple[bool, int, str]] = []
@@ -633,7 +655,7 @@ def _attach_head(store: Store, reports: Sequence[FileReport]) -> None:
             own = AGENTS_PART not in branch.ref
             ends.append((own, read_commit(store, branch.oid).time, branch.ref))
     if ends:
-        store.refs.set_head(max(ends)[2], message="import")
+        store.refs.set_head(max(ends)[2], message=context.log.message)
 
 
 def _import_strays(context: ImportContext) -> list[FileReport]:
@@ -645,7 +667,7 @@ def _import_strays(context: ImportContext) -> list[FileReport]:
         if store.refs.read(ref) is None:
             ref = beside
         elif store.refs.read(beside) is not None:
-            store.transact(_delete_ref(beside))
+            context.log.transact(store, {}, [RefEdit(beside, None, ANY)])
         reader = format_named(session.partition("/")[0])
         stray_context = replace(context, onto=ref, source=False, progress=None)
         report = _attempt(stray_context, file, reader, stray=True)
@@ -653,11 +675,6 @@ def _import_strays(context: ImportContext) -> list[FileReport]:
             # Its records were counted in their file.
             reports.append(replace(report, size=0, records={}, secrets={}, is_stray=True))
     return reports
-
-
-def _delete_ref(ref: str) -> Callable[[RefReader], Transaction]:
-    edit = RefEdit(ref, None, ANY)
-    return lambda _: Transaction((), [edit], "import: its session is here")
 
 
 def _failure_report(item: ImportItem, reader: Format, error: Exception) -> FileReport:

@@ -14,12 +14,12 @@ from typing import Any
 
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId, digest
-from trace_store.contracts import ANY, RefEdit, Transaction
+from trace_store.contracts import ANY, RefEdit
 from trace_store.contracts.ref_names import FILES
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError
 from trace_store.importers.build_commits import RecordPlaces, load_places
 from trace_store.importers.input_files import Input
-from trace_store.importers.write import storable_objects, transact_batched
+from trace_store.importers.write import ImportLog
 from trace_store.objects.content import ObjectCollector
 from trace_store.store.store import Store
 from trace_store.transcripts.layout import LaidSegment, Pages, StoredBytes, lay_out
@@ -78,6 +78,7 @@ class ArchiveResult:
 
 def keep_file(
     store: Store,
+    log: ImportLog,
     file: Input,
     folder: str,
     record_places: RecordPlaces,
@@ -88,6 +89,7 @@ def keep_file(
 
     Args:
         store: the repository.
+        log: the import's.
         file: the imported file.
         folder: folder of the session's refs below `refs/transcripts/`.
         record_places: places of its records.
@@ -133,8 +135,7 @@ def keep_file(
                 None, steady
             )  # a newer version is stored; do not save state for this one
     if edits:
-        transaction = Transaction(storable_objects(store, dict(gathering.objects)), edits, "import")
-        transact_batched(store, transaction)
+        log.transact(store, dict(gathering.objects), edits)
     next_cut = _next_cut(laid, record_places)
     return ArchiveResult(next_cut, steady and next_cut is not None)
 

@@ -53,12 +53,42 @@ from trace_store.objects.message import Message, load_message
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.objects.reports import report_of, reported_tokens
 from trace_store.odb.tombstones import drop_purged
+from trace_store.refs.reflog import IMPORT
 from trace_store.store.store import Store
 from trace_store.transcripts.sources import SOURCE_KEY, Record, record_count, records_unless_purged
 
 BATCH_COMMITS = 256
 BATCH_BYTES = 4 * 1024 * 1024
-REFLOG_MESSAGE = "import"
+
+
+@mutable
+class ImportLog:
+    """The message of an import's next entry in the reflogs: the first entry names it, the others continue it.
+
+    So an undo finds where an import begins, and takes back one.
+    """
+
+    message: str
+
+    @classmethod
+    def of(cls, name: str) -> ImportLog:
+        """Return the log of an import that was not begun; `name` says of what."""
+        return cls(f"{IMPORT}: {name}")
+
+    def transact(
+        self, store: Store, objects: Mapping[ObjectId, bytes], edits: Sequence[RefEdit]
+    ) -> None:
+        """Write a transaction that shares its sync with later ones; purged objects are left out.
+
+        Raises:
+            PurgedError: a commit itself contains purged text.
+            As `Store.transact`.
+        """
+        durability = BATCH if store.durability == DURABLE else store.durability
+        storable = list(drop_purged(store.objects, objects).items())
+        transaction = Transaction(storable, list(edits), self.message)
+        store.transact(lambda _: transaction, author=store.import_author, durability=durability)
+        self.message = IMPORT
 
 
 class PlanWriter:
@@ -68,6 +98,7 @@ class PlanWriter:
         self,
         store: Store,
         ref: str,
+        log: ImportLog,
         *,
         folder: str,
         source: bool,
@@ -84,6 +115,7 @@ class PlanWriter:
         Args:
             store: the repository.
             ref: full name of the session's branch.
+            log: the import's.
             folder: prefix of its side branches.
             source: store raw records.
             known: commits of the session in the store.
@@ -96,6 +128,7 @@ class PlanWriter:
         """
         self._store = store
         self._ref = ref
+        self._log = log
         self._folder = folder
         self._source = source
         self._known = known
@@ -167,10 +200,7 @@ class PlanWriter:
     def _write_out(self, edits: Sequence[RefEdit]) -> None:
         if not edits and not self._objects:
             return
-        transaction = Transaction(
-            storable_objects(self._store, self._objects), list(edits), REFLOG_MESSAGE
-        )
-        transact_batched(self._store, transaction)
+        self._log.transact(self._store, self._objects, edits)
         for edit in edits:
             self._refs[edit.name] = edit.new
             if edit.name.startswith(TRASH):
@@ -499,27 +529,6 @@ class WriteResult:
     shared: int = 0
     branches: dict[str, ObjectId] = field(default_factory=dict)
     trashed: list[str] = field(default_factory=list)
-
-
-def transact_batched(store: Store, transaction: Transaction) -> None:
-    """Write a transaction that shares its sync with later ones.
-
-    Errors as in `Store.transact`.
-    """
-    durability = BATCH if store.durability == DURABLE else store.durability
-    store.transact(lambda _: transaction, author=store.import_author, durability=durability)
-
-
-def storable_objects(
-    store: Store, objects: Mapping[ObjectId, bytes]
-) -> list[tuple[ObjectId, bytes]]:
-    """Return the objects that may be stored; purged ones are omitted.
-
-    Raises:
-        PurgedError: a commit itself contains purged text.
-        StorageError: the disk refuses a tombstone.
-    """
-    return list(drop_purged(store.objects, objects).items())
 
 
 def make_durable(store: Store) -> None:

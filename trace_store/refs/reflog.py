@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from trace_store.journal.frames import Frame
     from trace_store.refs.database import RefDatabase
 
+IMPORT = "import"
+"""The message of an import; the first entry of each is `import: ` with a name."""
 GIT, MOVED_BY_GIT = "git", "moved by git"
 """Author and message of an entry for a move by git or another program."""
 _ABSENT = "-"
