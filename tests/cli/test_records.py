@@ -28,7 +28,10 @@ def thread(ok: Run) -> Run:
     with Repo.open(os.getcwd()) as repo:
         write(repo, record_name("langgraph", THREAD, "root", "main"), THREAD, "Plan the trip")
         write(repo, record_name("langgraph", THREAD, "root", "fork-1"), THREAD, "By train")
-        write(repo, record_name("openai-agents", "support-17", "main"), "", "Hello")
+        write(repo, record_name("example", "support-17", "main"), "", "Hello")
+        other = Records(repo.writer).draft(record_name("langgraph", THREAD, "root", "writes"))
+        other.set("writes", "json", b"[]")
+        other.write()
     return ok
 
 
@@ -38,7 +41,9 @@ def test_threads_are_listed_and_filtered_by_their_framework(thread: Run) -> None
     ]
     titles = {(each["title"], each["prompt"], each["message_count"]) for each in found}
     assert titles == {(THREAD, "Plan the trip", 1), (f"{THREAD} (fork-1)", "By train", 1)}
-    assert "Hello" in thread("sessions").text
+    listed = thread("sessions").text
+    assert "Hello" in listed
+    assert "writes" not in listed  # it holds state and no message
     assert not thread("sessions", "--agent", "langgraph", "--since", "2100-01-01").lines
 
 
@@ -58,9 +63,9 @@ def test_branches_and_tags_leave_threads_out(thread: Run) -> None:
 
 def test_the_status_names_the_thread_worked_on_last(thread: Run) -> None:
     status = thread("status")
-    assert "worked on last: refs/records/openai-agents/support-17/main; `trace view" in status.text
-    assert "3 records of frameworks; `trace sessions` lists them" in status.text
-    assert first(thread("status", "--json"))["record_count"] == 3
+    assert f"worked on last: {THREAD} (fork-1); `trace view refs/records/langgraph/" in status.text
+    assert "4 records of frameworks; `trace sessions` lists their threads" in status.text
+    assert first(thread("status", "--json"))["record_count"] == 4
     thread("commit", "--user", "Later")
     assert "worked on last" not in thread("status").text
 

@@ -44,7 +44,35 @@ def test_filters(session: Trace) -> None:
     assert not listed(session, "--folder", "/home/use")
     assert not listed(session, "--since", "2026-03-03")
     assert len(listed(session, "--since", "2026-03-01")) == 1
+    assert not listed(session, "--until", "2026-03-01")
+    assert len(listed(session, "--until", "last week")) == 1
+    assert not listed(session, "--since", "last week")
+    assert len(listed(session, "--since", "2026-03-01", "--until", "2026-03-03")) == 1
     assert session("sessions", "-n", "1").text.count(PROMPT) == 1
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_what_is_no_time_is_refused(session: Trace, trace: Trace, option: str) -> None:
+    outcome = trace("sessions", option, "last blue moon")
+    assert outcome.code == 2
+    assert "not a time: 'last blue moon'" in outcome.err
+
+
+def test_a_tip_without_a_message_shows_the_last_message(ok: Run) -> None:
+    lines = Path(SAMPLE).read_text().splitlines(keepends=True)[:3]
+    ends = [json.dumps({"type": "file-history-snapshot", "messageId": str(at)}) for at in range(3)]
+    Path("s.jsonl").write_text("".join([*lines, "\n".join(ends), "\n"]))
+    ok("import", "-q", "s.jsonl")
+    assert "(metadata only)" in ok("log", "-n", "1").text
+    for words in (
+        ["status"],
+        ["branch", "-v"],
+        ["branch", "--json"],
+        ["switch", "--detach", "HEAD"],
+    ):
+        shown = ok(*words).text
+        assert "look at the code first" in shown
+        assert "(metadata only)" not in shown
 
 
 def test_a_filter_that_no_session_has_is_named(session: Trace) -> None:

@@ -94,8 +94,9 @@ def test_the_entry_is_added_once_and_taken_out_to_the_byte(user: Environment, ag
 
 def test_hooks_and_a_server_in_one_file_are_taken_out_in_any_order(user: Environment) -> None:
     before = b'{"mcpServers": {},   "ui": {"theme": "dark"}}\n'
+    path = settings(user, "gemini")
     for first, second in ((uninstall_hooks, uninstall_server), (uninstall_server, uninstall_hooks)):
-        path = put(user, "gemini", before.decode())
+        put(user, "gemini", before.decode())
         install_hooks(user, ["gemini"], ["trace"])
         with_hooks = path.read_bytes()
         install(user, "gemini")

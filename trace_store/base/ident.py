@@ -201,6 +201,8 @@ def parse_moment(text: str, now: int) -> int | None:
         return now
     if words == ["yesterday"]:
         return now - _UNITS["day"]
+    if len(words) == 2 and words[0] == "last" and words[1] in _UNITS:
+        return now - _UNITS[words[1]]
     if len(words) == 3 and words[2] == "ago" and is_count(words[0]):
         unit = _UNITS.get(words[1].removesuffix("s"))
         return None if unit is None else now - count_of(words[0]) * unit

@@ -369,6 +369,10 @@ class LogEntry:
             else found
         )
 
+    def tip_summary(self, width: int = 72) -> str:
+        """Return a summary for the tip of a branch: of the newest commit, up to this one, that says something."""
+        return history.summary.tip_summary(self._source.store, self.commit, width)
+
     @property
     def addresses(self) -> list[Address]:
         """The addresses of the messages that it adds."""

@@ -8,6 +8,7 @@ from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
 from trace_store.contracts.ref_names import BRANCHES, FORKS, RECORDS, RECOVERED, staged_ref
 from trace_store.objects.commit import read_commit
+from trace_store.objects.operations import META, facts_of
 from trace_store.refs.head import NAME
 from trace_store.store.process_lock import RUN_LOCK, names_at_work
 from trace_store.store.revision import refs_by_time, upstreams
@@ -33,7 +34,7 @@ class Status:
         ref: full name of HEAD's branch; None if it is detached.
         oid: HEAD's commit; None on a branch without one.
         time: the time of that commit in milliseconds; 0 without one.
-        summary: a line about that commit; "" without one.
+        summary: a line about that commit, or the last one before it that says something; "" without one.
         message_count: messages of the compiled context.
         token_count: their tokens; None if not counted.
         token_source: how they were counted.
@@ -53,8 +54,8 @@ class Status:
         newest_branch: full name of the branch worked on last, if HEAD's has no commit or nothing was done here yet, as
             in a new clone; else None.
         record_count: number of records, which frameworks store.
-        newest_record: full name of the record worked on last, if it is newer than HEAD's commit; else None, also if
-            there are more than 256.
+        newest_record: full name of the record of a thread worked on last, if it is newer than HEAD's commit; else None,
+            also if there are more than 256 records.
         unsealed_transactions: transactions in the journal, which git sees only after a seal.
         unsealed_bytes: bytes of their objects.
         returned: purged objects that are stored again.
@@ -147,7 +148,7 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         ref=head.ref,
         oid=head.oid,
         time=0 if commit is None else commit.time,
-        summary="" if commit is None else history.summary.summary(store, commit),
+        summary="" if commit is None else history.summary.tip_summary(store, commit),
         message_count=len(context),
         token_count=context.token_count if count_tokens else None,
         token_source=context.token_source if count_tokens else context.estimate_source,
@@ -189,12 +190,16 @@ def _newest(store: Store, head: Head, branch_count: int) -> str | None:
 def _newest_record(store: Store, records: dict[str, ObjectId], since: Time) -> str | None:
     if not 0 < len(records) <= MOST_DATED_RECORDS:
         return None
-    newest = refs_by_time(store, RECORDS)[0]
-    try:
-        time = read_commit(records[newest], store.objects.read).time
-    except errors.TraceError:
-        return None
-    return newest if time >= since else None
+    for name in refs_by_time(store, RECORDS):
+        try:
+            commit = read_commit(records[name], store.objects.read)
+        except errors.TraceError:
+            continue
+        if commit.time < since:
+            return None
+        if history.records.record_title(name, facts_of(commit, META)):
+            return name
+    return None
 
 
 def _tracking(store: Store, head: Head) -> Tracking | None:

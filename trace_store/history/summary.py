@@ -8,7 +8,7 @@ from __future__ import annotations
 from trace_store import context, errors
 from trace_store.context.content import SummaryLine, lines_of, message_line
 from trace_store.objects import operations as ops
-from trace_store.objects.commit import Commit
+from trace_store.objects.commit import Commit, read_commit
 from trace_store.store.store import Store
 
 TYPE_CHECKING = False
@@ -20,10 +20,27 @@ if TYPE_CHECKING:
 EVENT_KEY = "event"
 """Metadata key: the kind of event. Imported commits without messages have it."""
 
+SILENT_COMMITS = 256
+"""How many commits are searched for one that says something."""
+
 
 def summary(store: Store, commit: Commit, width: int = 72) -> str:
     """Return a one-line summary that quotes at most `width` characters of a message."""
     return "; ".join(line.cut(width) for line in lines_for(commit, store.objects.read))
+
+
+def tip_summary(store: Store, commit: Commit, width: int = 72) -> str:
+    """Return the summary of the newest commit of a line that says something; arguments as in `summary`.
+
+    Imports end with commits that only hold records of the program. They say nothing to a person.
+    """
+    at = commit
+    for _ in range(SILENT_COMMITS):
+        if at.operations or at.message or not at.parents:
+            break
+        at = read_commit(at.parents[0], store.objects.read)
+    says_something = at.operations or at.message
+    return summary(store, at if says_something else commit, width)
 
 
 def lines_for(commit: Commit, read: Callable[[bytes], bytes]) -> list[SummaryLine]:

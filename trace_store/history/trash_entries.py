@@ -12,7 +12,7 @@ from trace_store.base.frozen import value
 from trace_store.context.content import message_line
 from trace_store.context.fold import REMOVED
 from trace_store.contracts.ref_names import NAMESPACES, TRASH, check_text
-from trace_store.history.summary import summary
+from trace_store.history.summary import tip_summary
 from trace_store.history.trash_refs import OTHER, original_of
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import read_commit
@@ -309,7 +309,7 @@ def _trashed_ref(store: Store, ref: str, oid: ObjectId) -> TrashedRef:
     exists = bool(original) and store.refs.read(original) is not None
     try:
         tip = revisions.resolve_commit(store, bytes(oid))
-        text = summary(store, read_commit(tip, store.objects.read))
+        text = tip_summary(store, read_commit(tip, store.objects.read))
     except (errors.NotFoundError, errors.InvalidInputError, errors.FormatError):
         text = ""
     return TrashedRef(ref, kind, original, oid, time, exists, text)

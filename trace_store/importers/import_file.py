@@ -667,7 +667,7 @@ def _import_strays(context: ImportContext) -> list[FileReport]:
         if store.refs.read(ref) is None:
             ref = beside
         elif store.refs.read(beside) is not None:
-            context.log.transact(store, {}, [RefEdit(beside, None, ANY)])
+            context.log.write(store, {}, [RefEdit(beside, None, ANY)])
         reader = format_named(session.partition("/")[0])
         stray_context = replace(context, onto=ref, source=False, progress=None)
         report = _attempt(stray_context, file, reader, stray=True)

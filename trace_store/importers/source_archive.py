@@ -135,7 +135,7 @@ def keep_file(
                 None, steady
             )  # a newer version is stored; do not save state for this one
     if edits:
-        log.transact(store, dict(gathering.objects), edits)
+        log.write(store, dict(gathering.objects), edits)
     next_cut = _next_cut(laid, record_places)
     return ArchiveResult(next_cut, steady and next_cut is not None)
 

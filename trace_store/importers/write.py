@@ -75,7 +75,7 @@ class ImportLog:
         """Return the log of an import that was not begun; `name` says of what."""
         return cls(f"{IMPORT}: {name}")
 
-    def transact(
+    def write(
         self, store: Store, objects: Mapping[ObjectId, bytes], edits: Sequence[RefEdit]
     ) -> None:
         """Write a transaction that shares its sync with later ones; purged objects are left out.
@@ -200,7 +200,7 @@ class PlanWriter:
     def _write_out(self, edits: Sequence[RefEdit]) -> None:
         if not edits and not self._objects:
             return
-        self._log.transact(self._store, self._objects, edits)
+        self._log.write(self._store, self._objects, edits)
         for edit in edits:
             self._refs[edit.name] = edit.new
             if edit.name.startswith(TRASH):

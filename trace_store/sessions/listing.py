@@ -18,7 +18,7 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import REPLACED
 from trace_store.context.index_update import step_of
 from trace_store.context.wording import excerpt, is_inserted, own_words
-from trace_store.contracts.ref_names import BRANCHES, TITLES
+from trace_store.contracts.ref_names import BRANCHES, RECORDS, TITLES
 from trace_store.disk.files import read_file, replace_file
 from trace_store.errors import (
     ObjectNotFoundError,
@@ -119,6 +119,12 @@ class SessionInfo:
     facts: SessionFacts | None = None
     damage: str = ""
     activity: str = ""
+
+    @property
+    def is_thread(self) -> bool:
+        """Whether it is more than a record of other state: a branch, or a record with a thread or messages."""
+        is_record = self.ref.startswith(RECORDS)
+        return bool(not is_record or self.title or self.message_count or self.hidden_count)
 
     @property
     def name(self) -> str:

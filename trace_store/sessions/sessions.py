@@ -197,6 +197,8 @@ class Sessions:
     ) -> List[SessionInfo]:
         """Return all sessions, branches and records, with sizes and times, latest end first; damaged ones come last.
 
+        Records that have neither a thread nor messages are left out: they hold other state of a program.
+
         Args:
             type: only sessions of this type; "" is any.
             feature: only sessions of this feature.
@@ -234,7 +236,8 @@ class Sessions:
             info = row.info(
                 ref, title=title, facts=facts, activity=activities.get(ref, ""), **counts
             )
-            found.append(info)
+            if info.is_thread:
+                found.append(info)
         chosen = [
             each
             for each in found

@@ -207,7 +207,7 @@ def _list(
 def _with_tip(repo: Repo, each: Branch) -> dict[str, Any]:
     """Return the JSON of a branch with the time and summary of its tip, if that is here."""
     tip = _tip(repo, each.oid)
-    time, summary = (None, None) if tip is None else (known_time(tip.time), tip.summary())
+    time, summary = (None, None) if tip is None else (known_time(tip.time), tip.tip_summary())
     return trace_store.record(each, time=time, summary=summary)
 
 
@@ -250,7 +250,7 @@ def _said(repo: Repo, oid: ObjectId, verbose: bool, narrow: bool) -> str:
     if entry is None:
         return "(not here)"
     when = "" if narrow else f"{date(entry.time)[:16]}  "
-    return f"{when}{one_line(entry.summary(), SUMMARY_WIDTH)}"
+    return f"{when}{one_line(entry.tip_summary(SUMMARY_WIDTH), SUMMARY_WIDTH)}"
 
 
 def _compared(each: Branch) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from trace_cli.runtime import Invocation, Results
+    from trace_store.base.ident import Time
     from trace_store.runs.reading import RunInfo
     from trace_store.sessions.listing import SessionInfo
 
@@ -47,6 +48,7 @@ WHICH = Argument("SESSION", "name", "A title, an id (prefix), or a branch")
     Option("--active", "active", "Only open sessions started by Trace"),
     Option("--folder", "folder", "Only sessions in this folder or below", "DIR"),
     Option("--since", "since", "Only sessions that ended after this time", "WHEN"),
+    Option("--until", "until", "Only sessions that began before this time", "WHEN"),
     Option(
         "--sort",
         "order",
@@ -69,6 +71,7 @@ def listed(
     active: bool,
     folder: str | None,
     since: str | None,
+    until: str | None,
     order: str,
     limit: int | None,
     plain: bool,
@@ -79,7 +82,7 @@ def listed(
     as after a compaction; `+2` counts subagents. Branches without an agent, and the threads that frameworks store, are
     listed too.
 
-        trace sessions --since yesterday
+        trace sessions --since "last week" --until yesterday
         trace sessions --agent codex --json
         trace sessions --sort tokens -n 5
     """
@@ -89,15 +92,15 @@ def listed(
     with opened(invocation) as repo, _progress(invocation) as tell:
         found = repo.sessions.list(active=active or None, progress=tell, **facts)
         known = found if found else repo.sessions.list(progress=tell)
-        start = parse_moment(since, repo.store.clock.now()) if since else 0
-    if start is None:
-        raise usage_error(f"not a time: {(since or '')[:80]!r}", "`2026-03-02`, `2 days ago`")
+        now = repo.store.clock.now()
+    first, last = _moment(since, now), _moment(until, now)
     below = None if folder is None else os.path.abspath(os.path.join(invocation.folder, folder))
     chosen = [
         each
         for each in found
         if (not agent or each.agent == agent)
-        and each.ended >= start
+        and (first is None or each.ended >= first)
+        and (last is None or each.began <= last)
         and (
             below is None or f"{each.folder}{os.sep}".startswith(f"{below.rstrip(os.sep)}{os.sep}")
         )
@@ -108,6 +111,14 @@ def listed(
     yield chosen, _plain_lines(chosen) if plain else _lines(invocation, chosen)
     if not chosen:
         _tell_nothing(invocation, known, {"agent": agent or "", **facts})
+
+
+def _moment(text: str | None, now: Time) -> Time | None:
+    """Return a time in milliseconds; None if it is not given."""
+    found = parse_moment(text, now) if text else None
+    if text and found is None:
+        raise usage_error(f"not a time: {text[:80]!r}", "`2026-03-02`, `2 days ago`, `last week`")
+    return found
 
 
 def _tell_nothing(

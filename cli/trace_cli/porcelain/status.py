@@ -98,7 +98,7 @@ def _record_lines(repo: Repo, found: Status) -> Iterator[str]:
         name = found.newest_record
         yield f"worked on last: {one_line(title, 72)}; `trace view {safe(name)}` shows it"
     if found.record_count:
-        yield f"{counted(found.record_count, 'record')} of frameworks; `trace sessions` lists them"
+        yield f"{counted(found.record_count, 'record')} of frameworks; `trace sessions` lists their threads"
 
 
 def _staged_line(found: Status) -> str:

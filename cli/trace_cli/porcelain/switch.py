@@ -126,7 +126,7 @@ def _lines(invocation: Invocation, repo: Repo, done: SwitchResult) -> Iterator[s
             at = ", no commit yet" if after.oid is None else f"{how} {after.oid.short()}"
             yield f"on {new} {name}{at}"
     elif after.oid is not None:
-        said = one_line(entry_of(repo, after.oid).summary(), 72)
+        said = one_line(entry_of(repo, after.oid).tip_summary(), 72)
         yield f"HEAD is detached at {after.oid.short()}: {said}"
         invocation.note(
             "note: HEAD is at a commit, on no branch; branches have not moved. "

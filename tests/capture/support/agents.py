@@ -139,7 +139,7 @@ def _copilot(place: Place) -> Mapping[str, str]:
     }
 
 
-_CODEX = ["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"]
+_CODEX = ["exec", "--skip-git-repo-check"]
 AGENTS = {
     agent.name: agent
     for agent in (
@@ -192,7 +192,8 @@ class Trial:
         place.project.mkdir(parents=True)
         self._variables = {**place.variables(), **agent.prepare(place)}
         self.trace("init", "-q")
-        self.trace("hooks", "install", agent.name, "-q")
+        trust = ["--trust"] if agent.name == "codex" else []
+        self.trace("hooks", "install", agent.name, *trust, "-q")
 
     def trace(self, *words: str, folder: Path | None = None) -> str:
         command = [sys.executable, "-P", "-m", "trace_cli", *words]
