@@ -397,7 +397,6 @@ WRITERS = {
     "history/branch_state": "upstreams, a file, under the journal's lock",
     "merge/in_progress": "what stopped, a file, under the journal's lock",
     "importers/write": "whole transcripts, which are redacted as they are read",
-    "importers/import_file": "deletes a ref",
     "maintenance/adopt": "objects that were stored before",
     "maintenance/purge": "objects that were stored before",
     "maintenance/repair_store": "refs of objects that were stored before",

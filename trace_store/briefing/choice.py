@@ -57,7 +57,7 @@ _VARIABLE = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\S*[-_/\d]\S*")
 _SHAPE_CHARACTERS, _SHAPE_WORDS, _REPEATS = 120, 3, 2
 """How many characters and words two notes are compared by, and how many notes of one template are kept."""
 _SHARED_WORDS = 2
-"""How many words a decision must share with the subject to be probably about it."""
+"""How many words a decision must share with the subject to be probably about it, if the subject has as many."""
 
 
 class BriefChoice:
@@ -106,7 +106,7 @@ class BriefChoice:
         titles = [f"{each.title} {each.description}" for each in own] or [task]
         self._add_words(" ".join(titles))
         for each in states:
-            if len(self._words & _words(each.title)) >= _SHARED_WORDS:
+            if self._shares(each.title):
                 self._tiers.setdefault(each.id, PROBABLE)
         if not self._tiers and len(task.split()) == 1:
             raise errors.NotFoundError(
@@ -126,7 +126,7 @@ class BriefChoice:
     def _add_words(self, text: str) -> None:
         self._words |= _words(text)
         for each in self._similar(text):
-            if len(self._words & _words(_said(each.event))) >= _SHARED_WORDS:
+            if self._shares(_said(each.event)):
                 self._tiers.setdefault(each.state.id, PROBABLE)
 
     def _similar(self, text: str) -> Sequence[FoundEvent]:
@@ -223,8 +223,12 @@ class BriefChoice:
         return _event(DECISIONS, event, text, standing.trajectory, tier, weight, short)
 
     def _shares_words(self, standing: DecisionStanding) -> bool:
-        said = f"{standing.trajectory.state.title} {_said(standing.decision)}"
-        return len(self._words & _words(said)) >= _SHARED_WORDS
+        return self._shares(f"{standing.trajectory.state.title} {_said(standing.decision)}")
+
+    def _shares(self, text: str) -> bool:
+        """Return True if a text shares enough words with the subject to be probably about it."""
+        wanted = min(_SHARED_WORDS, len(self._words))
+        return bool(self._words) and len(self._words & _words(text)) >= wanted
 
     def _because(self, event: Event) -> str:
         """Return the reasoning of a decision, unless another decision has said the same."""
