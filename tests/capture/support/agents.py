@@ -316,7 +316,7 @@ def try_agent(agent: Agent, bin: Path, folder: Path, url: str) -> list[str]:
     captured = {name: tip for name, tip in captured.items() if name in plain or name not in lost}
     sessions = map(json.loads, trial.trace("sessions", "--json").splitlines())
     same = "same" if captured == plain else f"differs: {captured} {plain}"
-    titles = {each.get("title") or each.get("prompt", "") for each in sessions}
+    titles = {each.get("title") or each.get("prompt") or "" for each in sessions}
     counts = f"{len(first)} then {len(captured)} branches"
     counts += f" and {len(lost)} whose file the agent deleted" if lost else ""
     words = [agent.name, trial.version(), f"exit {code}", counts]
