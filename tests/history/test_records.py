@@ -6,6 +6,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from hypothesis import strategies as st
 
 from trace_store import Image, Message, Opaque, Repo, Text, errors
 from trace_store.base.oid import ObjectId, hash_object
-from trace_store.history.records import Records, RecordState, record_name
+from trace_store.history.records import Records, RecordState, RecordValue, record_name
 from trace_store.integrations.framework_store import FrameworkStore, split_array
 from trace_store.objects.address import Address
+from trace_store.objects.codec import encode
 from trace_store.objects.sequences import FANOUT, ContentSequence, read_sequence
 from trace_store.providers import parse_messages
+from trace_store.store import fact_index
 from trace_store.store.fact_index import FactIndex
 
 SECRET = "password=Tr0ub4dor-3x"
@@ -220,6 +223,48 @@ def test_the_index_of_facts_is_rebuilt_and_follows_other_processes(tmp_path: Pat
         assert len([*repo.log(NAME, meta="example.thread=Ä/1", role="user")]) == 2
 
 
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_look_up_rebuilds_an_index_with_damaged_pages(repo: Repo, *, is_open: bool) -> None:
+    records = Records(repo.writer)
+    state = step(records, 0)
+    assert records.find(NAME, "example.step", 0) == [state.commit]
+    if not is_open:
+        records.close()
+    index = Path(repo.store.layout.search_files("facts")[0])
+    with closing(sqlite3.connect(index)) as base:
+        base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    sound = index.read_bytes()
+    pages = 2 * 4096  # the schema and the version stay readable
+    index.write_bytes(sound[:pages] + b"damaged!" * ((len(sound) - pages) // 8))
+    for _ in range(2):
+        assert records.find(NAME, "example.step", 0) == [state.commit]
+        assert records.newest(NAME, "example.step", "") == [("0", state.commit)]
+    records.close()
+    assert Records(repo.writer).find(NAME, "example.step", 0) == [state.commit]
+    with closing(sqlite3.connect(index)) as base:
+        assert base.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_look_up_does_without_an_index_that_it_cannot_use(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fact_index, "_WAIT_SECONDS", 0)
+    records = Records(repo.writer)
+    first = step(records, 0)
+    assert records.find(NAME, "example.step", 0) == [first.commit]
+    index = Path(repo.store.layout.search_files("facts")[0])
+    with closing(sqlite3.connect(index, isolation_level=None)) as base:
+        base.execute("BEGIN IMMEDIATE")
+        second = step(records, 1, first)
+        assert records.find(NAME, "example.step", 1) == [second.commit]
+        assert [e.oid for e in repo.log(NAME, meta="example.step=1")] == [second.commit]
+    records.close()
+    for path in repo.store.layout.search_files("facts"):
+        Path(path).unlink(missing_ok=True)
+    index.mkdir()
+    assert records.find(NAME, "example.step", 1) == [second.commit]
+
+
 def test_a_write_succeeds_without_its_index(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
@@ -327,6 +372,37 @@ def test_equal_sequences_have_equal_ids(count: int, keep: int, more: int) -> Non
     assert [*map(list, made.levels)] == [*map(list, whole.levels)]
     again = read_sequence(made.oid, lambda oids: (stored[ObjectId(oid)] for oid in oids))
     assert [*again.items] == [*items[:keep], *added]
+
+
+def test_a_node_with_another_number_of_items_than_the_format_says_is_corrupt(repo: Repo) -> None:
+    records = Records(repo.writer)
+    draft = records.draft(NAME)
+    item = draft.put(b"piece")
+
+    def node(depth: int, items: list[ObjectId]) -> ObjectId:
+        fields = {"depth": depth, "items": items, "type": "sequence"}
+        return repo.store.objects.write(encode(["list", fields]))
+
+    full, one, none = node(0, [item] * FANOUT), node(0, [item]), node(0, [])
+    high = node(1, [full, one])
+    wrong = {
+        "too few in the middle": node(1, [one, full]),
+        "too many": node(0, [item] * (FANOUT + 1)),
+        "too many below": node(1, [full, node(0, [item] * (FANOUT + 1))]),
+        "an empty node": node(1, [full, none]),
+        "a root that is not needed": node(1, [full]),
+        "no items above": node(1, []),
+        "a missing depth": node(2, [full, full]),
+        "a depth too many": node(1, [high, full]),
+        "content": item,
+    }
+    draft.set("state", "text", b"a value")
+    draft.write()
+    assert len(records.sequence(RecordValue("text", high)).items) == FANOUT + 1
+    assert records.read(RecordValue("text", none)) == b""
+    for why, oid in wrong.items():
+        with pytest.raises(errors.CorruptObjectError, match="is not a sequence"):
+            pytest.fail(f"{why}: {records.sequence(RecordValue('text', oid))}")
 
 
 def test_an_append_to_a_long_sequence_writes_few_nodes() -> None:

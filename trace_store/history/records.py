@@ -263,7 +263,7 @@ class Records:
         with self._mutex:
             index = self._open_index()
             index.catch_up(prefix)
-            return [*index.newest(name, start)]
+            return index.newest(name, start)
 
     def fact(self, value: Fact) -> str:
         """Return the text of a fact, as it is stored: a hash if it looks like a secret, so that it can be found."""

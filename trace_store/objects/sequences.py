@@ -84,21 +84,25 @@ def read_sequence(oid: ObjectId, read_data: ReadData) -> ContentSequence:
 
     Raises:
         ObjectNotFoundError: a node is missing.
-        CorruptObjectError: the id does not name a sequence.
+        CorruptObjectError: the id does not name a sequence, or a node has another depth or number of items than the
+            format says.
     """
-    level, levels = [oid], [[oid]]
-    depth = -1
-    while depth:
-        below: list[ObjectId] = []
-        found = depth
-        for data in read_data(level):
-            found, items = _read_node(data, oid)
-            if depth >= 0 and found != depth - 1:
+    (root,) = read_data([oid])
+    depth, level = _read_node(root, oid)
+    least = 2 if depth else 0  # else a root of a lower depth, or none, would do
+    if not least <= len(level) <= FANOUT:
+        raise _not_a_sequence(oid)
+    levels = [[oid], level]
+    for below in range(depth - 1, -1, -1):
+        items: list[ObjectId] = []
+        for number, data in enumerate(read_data(level), 1):
+            found, some = _read_node(data, oid)
+            is_last = number == len(level)
+            if found != below or not (1 if is_last else FANOUT) <= len(some) <= FANOUT:
                 raise _not_a_sequence(oid)
-            below += items
-        depth = found
-        levels.append(below)
-        level = below
+            items += some
+        level = items
+        levels.append(level)
     return ContentSequence(levels[::-1])
 
 

@@ -6,14 +6,14 @@
     tips     the tips of each ref when it was indexed
 
 The index is a derived SQLite file under `cache/`. A look-up first indexes what is new on the refs that it is asked
-about. A damaged index is rebuilt; on a read-only file system it is kept in memory. It may name commits that no ref
-reaches any more, so callers check what they find.
+about. A damaged index is rebuilt. If the file cannot be used, such as on a read-only file system or a full disk, the
+index is kept in memory. It may name commits that no ref reaches any more, so callers check what they find.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from trace_store import errors
 from trace_store.base.oid import OID_BYTES, ObjectId
@@ -22,10 +22,17 @@ from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.objects.commit import Commit
 from trace_store.store.store import Store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
 VERSION = 1
 SECRETS_FACT = "trace.secrets"
 """A fact of commits whose values were stored with what looked like secrets: how many."""
 _NAME = "facts"
+_MEMORY = ":memory:"
 _WAIT_SECONDS = 30
 _SCHEMA = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
@@ -41,6 +48,7 @@ class FactIndex:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._prefix = ""
         self._base = self._open()
 
     def close(self) -> None:
@@ -48,11 +56,72 @@ class FactIndex:
         self._base.close()
 
     def catch_up(self, prefix: str = "refs/") -> None:
-        """Index the new commits of all refs under a prefix.
+        """Index the new commits of all refs under a prefix, for the look-ups that follow.
 
         Raises:
             ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
         """
+        self._prefix = prefix
+        self._retried(self._catch_up)
+
+    def note(
+        self, ref: str, before: ObjectId | None, oid: ObjectId, facts: Mapping[str, str]
+    ) -> None:
+        """Index a commit that has just been written on top of a ref, if all before it is indexed.
+
+        Raises:
+            sqlite3.Error: it could not be indexed; a look-up does it.
+        """
+        with self._base:
+            self._base.execute("BEGIN IMMEDIATE")
+            found = self._base.execute("SELECT tips FROM tips WHERE ref = ?", (ref,)).fetchone()
+            if (found and found[0]) == before:
+                self._add(oid, facts.items())
+                self._base.execute("INSERT OR REPLACE INTO tips VALUES (?, ?)", (ref, bytes(oid)))
+
+    def commits(self, name: str, value: str) -> list[ObjectId]:
+        """Return the commits that record a fact, newest first."""
+        query = "SELECT oid FROM facts JOIN commits USING (id) WHERE fact = ? ORDER BY id DESC"
+        return [ObjectId(oid) for (oid,) in self._rows(query, f"{name}={value}")]
+
+    def newest(self, name: str, prefix: str) -> list[tuple[str, ObjectId]]:
+        """Return each value of a fact that starts with a prefix, with the newest commit that records it, by value."""
+        start = f"{name}={prefix}"
+        query = "SELECT fact, max(id) AS id FROM facts WHERE fact >= ? AND fact < ? GROUP BY fact"
+        query = f"SELECT fact, oid FROM ({query}) JOIN commits USING (id) ORDER BY fact"
+        rows = self._rows(query, start, start + _LAST)
+        return [(fact[len(name) + 1 :], ObjectId(oid)) for fact, oid in rows]
+
+    def knows(self, oid: ObjectId) -> bool:
+        """Return True if a commit is indexed, and so are all before it."""
+        return self._retried(lambda: self._knows(oid))
+
+    def _rows(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        return self._retried(lambda: self._base.execute(query, values).fetchall())
+
+    def _retried(self, ask: Callable[[], T]) -> T:
+        """Return what a function reads from the index.
+
+        If the file is damaged, it is rebuilt. If it fails in another way, or again, an index in memory replaces it.
+
+        Raises:
+            StorageError: SQLite failed in memory, too.
+        """
+        for attempt in range(3):
+            try:
+                if attempt:
+                    self._catch_up()
+                return ask()
+            except sqlite3.Error as error:
+                failure = error
+                self._base.close()
+                self._base = (
+                    self._connect(_MEMORY) if attempt or _is_usage(error) else self._rebuilt()
+                )
+        raise errors.StorageError(f"the index of facts failed: {failure}") from failure
+
+    def _catch_up(self) -> None:
+        prefix = self._prefix
         tips = {ref: b"".join(found) for ref, found in self._store.refs.iterate_tips(prefix)}
         query = "SELECT ref, tips FROM tips WHERE ref >= ? AND ref < ?"
         known = dict(self._base.execute(query, (prefix, prefix + _LAST)))
@@ -75,30 +144,6 @@ class FactIndex:
                 self._base.execute("INSERT OR REPLACE INTO tips VALUES (?, ?)", (ref, tips[ref]))
             self._base.executemany("DELETE FROM tips WHERE ref = ?", gone)
 
-    def note(
-        self, ref: str, before: ObjectId | None, oid: ObjectId, facts: Mapping[str, str]
-    ) -> None:
-        """Index a commit that has just been written on top of a ref, if all before it is indexed."""
-        with self._base:
-            self._base.execute("BEGIN IMMEDIATE")
-            found = self._base.execute("SELECT tips FROM tips WHERE ref = ?", (ref,)).fetchone()
-            if (found and found[0]) == before:
-                self._add(oid, facts.items())
-                self._base.execute("INSERT OR REPLACE INTO tips VALUES (?, ?)", (ref, bytes(oid)))
-
-    def commits(self, name: str, value: str) -> list[ObjectId]:
-        """Return the commits that record a fact, newest first."""
-        query = "SELECT oid FROM facts JOIN commits USING (id) WHERE fact = ? ORDER BY id DESC"
-        return [ObjectId(oid) for (oid,) in self._base.execute(query, (f"{name}={value}",))]
-
-    def newest(self, name: str, prefix: str) -> Iterator[tuple[str, ObjectId]]:
-        """Yield each value of a fact that starts with a prefix, with the newest commit that records it, by value."""
-        start = f"{name}={prefix}"
-        query = "SELECT fact, max(id) AS id FROM facts WHERE fact >= ? AND fact < ? GROUP BY fact"
-        query = f"SELECT fact, oid FROM ({query}) JOIN commits USING (id) ORDER BY fact"
-        for fact, oid in self._base.execute(query, (start, start + _LAST)).fetchall():
-            yield fact[len(name) + 1 :], ObjectId(oid)
-
     def _new(self, tips: Sequence[ObjectId]) -> Iterator[tuple[ObjectId, Commit]]:
         """Yield commits that are not indexed, parents before their children."""
         read, seen = self._store.objects.read, dict[ObjectId, Commit | None]()
@@ -111,14 +156,13 @@ class FactIndex:
                 if commit is not None:  # its parents have been yielded
                     seen[oid] = None
                     yield oid, commit
-            elif self.knows(oid) or kind_of(data := read(oid)) != COMMIT:
+            elif self._knows(oid) or kind_of(data := read(oid)) != COMMIT:
                 seen[oid] = None
             else:
                 seen[oid] = commit = Commit.decode(data)
                 waiting += [parent for parent in commit.parents if parent not in seen]
 
-    def knows(self, oid: ObjectId) -> bool:
-        """Return True if a commit is indexed, and so are all before it."""
+    def _knows(self, oid: ObjectId) -> bool:
         found = self._base.execute("SELECT 1 FROM commits WHERE oid = ?", (bytes(oid),))
         return found.fetchone() is not None
 
@@ -130,22 +174,30 @@ class FactIndex:
             self._base.executemany("INSERT OR IGNORE INTO facts VALUES (?, ?)", rows)
 
     def _open(self) -> sqlite3.Connection:
+        """Return the index in its file, which is rebuilt if it is damaged; in memory if the file cannot be used."""
         store = self._store
         if not store.local:
-            return self._connect(":memory:")
-        paths = store.layout.search_files(_NAME)
+            return self._connect(_MEMORY)
         try:
             store.disk.make_directory(store.layout.cache_dir)
-            try:
-                return self._connect(paths[0])
-            except sqlite3.OperationalError:
-                raise
-            except sqlite3.DatabaseError:  # damaged, or of another version or repository
-                for path in paths:
-                    store.disk.remove(path)
-                return self._connect(paths[0])
-        except (sqlite3.OperationalError, errors.TraceError):
-            return self._connect(":memory:")
+            return self._connect(store.layout.search_files(_NAME)[0])
+        except sqlite3.Error as error:
+            return self._connect(_MEMORY) if _is_usage(error) else self._rebuilt()
+        except errors.TraceError:
+            return self._connect(_MEMORY)
+
+    def _rebuilt(self) -> sqlite3.Connection:
+        """Return an empty index in place of a damaged one, or of one of another version or repository."""
+        store = self._store
+        if not store.local:
+            return self._connect(_MEMORY)
+        paths = store.layout.search_files(_NAME)
+        try:
+            for path in paths:
+                store.disk.remove(path)
+            return self._connect(paths[0])
+        except (sqlite3.Error, errors.TraceError):
+            return self._connect(_MEMORY)
 
     def _connect(self, path: str) -> sqlite3.Connection:
         base = sqlite3.connect(
@@ -173,3 +225,8 @@ class FactIndex:
             found = base.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
         if found != (wanted,):
             raise sqlite3.DatabaseError("of another version or repository")
+
+
+def _is_usage(error: sqlite3.Error) -> bool:
+    """Return True if the file may be sound: it is locked, the disk is full, or it must not be written."""
+    return isinstance(error, sqlite3.OperationalError)
