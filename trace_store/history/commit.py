@@ -556,7 +556,7 @@ def _check_origins(draft: Draft) -> None:
     """
     sources: dict[Address, None] = {}
     writer = draft.change.writer
-    store, tip = writer.store, writer.store.refs.head().oid
+    store = writer.store
     for operation in draft.operations:
         named = set(ops.targets_of(operation, HERE)) if "sources" in operation.fields else ()
         found = (Address(*each) for each in operation.fields.get("sources", ()))
@@ -564,7 +564,7 @@ def _check_origins(draft: Draft) -> None:
         about = operation.fields.get("about")
         if about is not None:
             read_commit(ObjectId(about), store.objects.read)
-    if sources and tip is not None:
+    if sources and (tip := store.refs.head().oid) is not None:
         state = writer.contexts.fold(tip)  # a compression has it already
         sources = {each: None for each in sources if each not in state}
     revisions.require_messages(store, sources)

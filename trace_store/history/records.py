@@ -43,7 +43,7 @@ from trace_store.objects.codec import BLOB, blob_content, chunks_of, kind_of
 from trace_store.objects.commit import Commit, Operation, read_commit
 from trace_store.objects.content import ObjectCollector, RawContent
 from trace_store.objects.sequences import ContentSequence, is_sequence, read_sequence
-from trace_store.store.fact_index import SECRETS_FACT, FactIndex
+from trace_store.store.fact_index import SECRETS_FACT, FactIndex, Written
 from trace_store.writer import Writer
 
 TYPE_CHECKING = False
@@ -60,6 +60,9 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 _PLAIN_LENGTH = 64
 _SLUG_LENGTH = 40
 _HASH_DIGITS = 16
+_CACHED_STATES = 256
+_UNINDEXED = 32
+"""How many commits are written before they are indexed together; a look-up indexes them first."""
 _log = logging.getLogger("trace_store")
 
 
@@ -168,6 +171,8 @@ class Records:
         self._store = writer.store
         self._mutex = RLock()
         self._index: FactIndex | None = None
+        self._unindexed: list[Written] = []
+        self._states: dict[ObjectId, RecordState] = {}
         self._warned = False
 
     # Reading
@@ -186,6 +191,8 @@ class Records:
         Raises:
             ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
         """
+        if written := self._states.get(commit):
+            return written
         first = at = self.commit(commit)
         while (found := ops.records_of(at)) is None and at.parents:
             at = self.commit(at.parents[0])
@@ -254,15 +261,13 @@ class Records:
         no record reaches any more.
         """
         with self._mutex:
-            index = self._open_index()
-            index.catch_up(prefix)
+            index = self._caught_up(prefix)
             return index.commits(name, self.fact(value))
 
     def newest(self, prefix: str, name: str, start: str) -> list[tuple[str, ObjectId]]:
         """Return each value of a fact that begins with `start`, and the newest commit that records it, as `find`."""
         with self._mutex:
-            index = self._open_index()
-            index.catch_up(prefix)
+            index = self._caught_up(prefix)
             return index.newest(name, start)
 
     def fact(self, value: Fact) -> str:
@@ -271,6 +276,12 @@ class Records:
         if self._writer.guard.passes([text]):
             return text
         return f"hash-{digest(text.encode('utf-8', 'surrogatepass')).hex()[:32]}"
+
+    def _caught_up(self, prefix: str) -> FactIndex:
+        self._note_written()
+        index = self._open_index()
+        index.catch_up(prefix)
+        return index
 
     def _open_index(self) -> FactIndex:
         if self._index is None:
@@ -342,23 +353,36 @@ class Records:
         """Erase what only these former tips of records hold; errors as in `delete`."""
         with self._mutex:
             self.close()
+            self._states.clear()
             return erase(self._store, names, tips)
 
     def close(self) -> None:
         """Close the index; it opens again when it is needed."""
         with self._mutex:
+            self._note_written()
             if self._index is not None:
                 self._index.close()
                 self._index = None
 
-    def written(
-        self, name: str, before: ObjectId | None, oid: ObjectId, facts: Mapping[str, str]
+    def _written(
+        self, name: str, before: ObjectId | None, state: RecordState, *, is_on_top: bool
     ) -> None:
-        """Index a commit that has just been written; a failure is ignored, since a look-up indexes it again."""
-        if not facts:
-            return  # a look-up indexes it
-        with self._mutex, suppress(errors.TraceError, sqlite3.Error):
-            self._open_index().note(name, before, oid, facts)
+        """Keep a state that has just been written for the next look, and its facts for the index."""
+        with self._mutex:
+            if len(self._states) >= _CACHED_STATES:
+                self._states.clear()
+            self._states[state.commit] = state
+            if state.facts and is_on_top:  # else a look-up indexes it
+                self._unindexed.append((name, before, state.commit, state.facts))
+                if len(self._unindexed) >= _UNINDEXED:
+                    self._note_written()
+
+    def _note_written(self) -> None:
+        """Index the commits that were written; a failure is ignored, since a look-up indexes them again."""
+        written, self._unindexed = self._unindexed, []
+        if written:
+            with suppress(errors.TraceError, sqlite3.Error):
+                self._open_index().note(written)
 
     def keep_only(
         self, lines: Mapping[str, ObjectId], kept: Iterable[ObjectId]
@@ -547,9 +571,10 @@ class RecordDraft:
             draft, message=message, meta=meta, onto=self._start, along=along, rewinds=rewinds
         )
         parent = done.parents[0] if done.parents else None
-        if not rewinds:  # a look-up indexes it
-            records.written(self.name, None if self._start else parent, done.oid, named)
-        return RecordState(done.oid, parent, dict(self.values), named)
+        state = RecordState(done.oid, parent, dict(self.values), named)
+        before = None if self._start else parent
+        records._written(self.name, before, state, is_on_top=not rewinds)
+        return state
 
 
 def edits_of(moves: Moves) -> list[RefEdit]:

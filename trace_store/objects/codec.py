@@ -58,9 +58,18 @@ def encode(value: Any) -> bytes:
     Raises:
         InvalidInputError: the value has another type, lone surrogates, or nests too deeply.
     """
-    if type(value) not in _CONTAINERS or not _is_canonical_value(value):
-        value = _canonical(value, 0)
-    return encode_ordered(value)
+    return encode_ordered(ordered(value))
+
+
+def ordered(value: Any) -> Any:
+    """Return a value with sorted maps; the value itself if its maps are sorted already.
+
+    Raises:
+        InvalidInputError: as `encode`.
+    """
+    if type(value) in _CONTAINERS and _is_canonical_value(value):
+        return value
+    return _canonical(value, 0)
 
 
 def encode_ordered(value: Any) -> bytes:

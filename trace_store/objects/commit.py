@@ -12,7 +12,7 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.base.oid import OID_BYTES, ObjectId, checked_id
 from trace_store.objects.address import BIRTH_BYTES
-from trace_store.objects.codec import COMMIT, TAG, check_readable, decode, encode
+from trace_store.objects.codec import COMMIT, TAG, check_readable, decode, encode, ordered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Commit:
         if self.message:
             fields["message"] = self.message
         if self.meta:
-            fields["meta"] = self.meta
+            fields["meta"] = ordered(self.meta)
         fields["ops"] = [[operation.name, operation.fields] for operation in self.operations]
         fields["parents"] = self.parents
         fields["time"] = self.time

@@ -42,6 +42,8 @@ _SCHEMA = (
 )
 _LAST = "\U0010ffff"
 
+Written = tuple[str, ObjectId | None, ObjectId, Mapping[str, str]]
+
 
 class FactIndex:
     """The open index of one repository. Threads may share it if only one uses it at a time."""
@@ -64,20 +66,23 @@ class FactIndex:
         self._prefix = prefix
         self._retried(self._catch_up)
 
-    def note(
-        self, ref: str, before: ObjectId | None, oid: ObjectId, facts: Mapping[str, str]
-    ) -> None:
-        """Index a commit that has just been written on top of a ref, if all before it is indexed.
+    def note(self, written: Iterable[Written]) -> None:
+        """Index commits that have been written, in one transaction; each only if all before it is indexed.
+
+        Args:
+            written: for each commit the ref, its tip before, the commit, and the facts that it records.
 
         Raises:
-            sqlite3.Error: it could not be indexed; a look-up does it.
+            sqlite3.Error: they could not be indexed; a look-up does it.
         """
         with self._base:
             self._base.execute("BEGIN IMMEDIATE")
-            found = self._base.execute("SELECT tips FROM tips WHERE ref = ?", (ref,)).fetchone()
-            if (found and found[0]) == before:
-                self._add(oid, facts.items())
-                self._base.execute("INSERT OR REPLACE INTO tips VALUES (?, ?)", (ref, bytes(oid)))
+            for ref, before, oid, facts in written:
+                found = self._base.execute("SELECT tips FROM tips WHERE ref = ?", (ref,)).fetchone()
+                if (found and found[0]) == before:
+                    self._add(oid, facts.items())
+                    row = (ref, bytes(oid))
+                    self._base.execute("INSERT OR REPLACE INTO tips VALUES (?, ?)", row)
 
     def commits(self, name: str, value: str) -> list[ObjectId]:
         """Return the commits that record a fact, newest first."""
@@ -107,6 +112,7 @@ class FactIndex:
         Raises:
             StorageError: SQLite failed in memory, too.
         """
+        failure: sqlite3.Error | None = None
         for attempt in range(3):
             try:
                 if attempt:
