@@ -17,6 +17,8 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from functools import partial
 from threading import Lock, RLock
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -130,7 +132,10 @@ class ItemLists:
         old_sequence = None if before is None else before.sequence
         sequence = draft.set_sequence(self._name, "json", pieces, before=old_sequence, keep=keep)
         old = [] if before is None else before.pieces
-        new = None if old is None else [*old[:keep], *pieces]
+        new = None
+        if old is not None:
+            new = [*old]
+            new[keep:] = pieces
         size = _size(pieces) + (0 if before is None else before.size_bytes)
         self._remember(_Items(sequence, new, size), found)
         return {_AT: keep, _COUNT: keep + len(pieces)}
@@ -229,17 +234,18 @@ def retried(attempt: Callable[[], T]) -> T:
 
 async def finished(function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
     """Run a function in a thread and wait for its end, even if the caller is cancelled meanwhile."""
-    task = asyncio.ensure_future(asyncio.to_thread(function, *args, **named))
+    run = partial(copy_context().run, function, *args, **named)
+    future = asyncio.get_running_loop().run_in_executor(None, run)
     cancelled: asyncio.CancelledError | None = None
-    while not task.done():
+    while not future.done():
         try:
-            await asyncio.wait({task})
+            await asyncio.wait({future})
         except asyncio.CancelledError as error:
             cancelled = cancelled or error
     if cancelled is not None:
-        task.exception()
+        future.exception()
         raise cancelled
-    return task.result()
+    return future.result()
 
 
 def encode_json(item: object) -> bytes:

@@ -84,6 +84,7 @@ class TraceSession:
         self._records = self._store.records
         self._lists = ItemLists(self._records, _ITEMS)
         self._mutex = write_lock(repo)
+        self._added: RecordState | None = None
 
     @property
     def ref(self) -> str:
@@ -150,10 +151,12 @@ class TraceSession:
 
     def _add(self, pieces: Sequence[bytes]) -> None:
         def attempt() -> None:
-            state = self._store.state(self.ref)
+            # A state that another call has moved on from makes this attempt fail, so the tip is not read first.
+            state, self._added = self._added or self._store.state(self.ref), None
             tip, values = (None, {}) if state is None else (state.commit, state.values)
             draft = self._records.draft(self.ref, expect=tip, values=values)
-            self._commit(draft, state, pieces, self._lists.count(state), self.branch)
+            count = self._lists.count(state)
+            self._added = self._commit(draft, state, pieces, count, self.branch)
 
         with self._mutex:
             retried(attempt)
@@ -224,6 +227,7 @@ class TraceSession:
     def _delete(self) -> EraseReport:
         with self._mutex:
             self._lists.forget()
+            self._added = None
             return self._records.delete(*self._records.tips(self._folder()))
 
     def _rewound(self, state: RecordState, start: ObjectId | None) -> RecordDraft:
@@ -237,13 +241,13 @@ class TraceSession:
         keep: int,
         branch: str,
         moves: Moves | None = None,
-    ) -> None:
+    ) -> RecordState:
         """Write a commit that adds items, with their messages, to the first ones of a state."""
         meta = self._lists.fill(draft, state, pieces, keep=keep)
         if made := _messages(pieces):
             draft.messages.extend(made)
         said = {"session": self.session_id, "branch": branch, **meta}
-        draft.write({SESSION: self.session_id}, meta={META: said}, moves=moves)
+        return draft.write({SESSION: self.session_id}, meta={META: said}, moves=moves)
 
 
 def check_range(keep: object, count: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from trace_store import errors
 from trace_store.base.oid import ObjectId, checked_id
-from trace_store.objects.codec import LIST, decode, encode, kind_of
+from trace_store.objects.codec import LIST, decode, encode_ordered, kind_of
 
 Put = Callable[[bytes], ObjectId]
 ReadData = Callable[[Iterable[bytes]], Iterator[bytes]]
@@ -52,7 +52,8 @@ class ContentSequence:
 
         Nodes that both sequences have are not written again.
         """
-        level = [*self.levels[0][:keep], *items]
+        level = [*self.levels[0]]
+        level[keep:] = items
         levels: list[list[ObjectId]] = [level]
         while len(levels) == 1 or len(level) > 1:
             depth = len(levels) - 1
@@ -68,7 +69,7 @@ class ContentSequence:
 
 
 def _node(depth: int, items: Sequence[ObjectId]) -> bytes:
-    return encode([LIST, {"depth": depth, "items": list(items), "type": SEQUENCE}])
+    return encode_ordered([LIST, {"depth": depth, "items": items, "type": SEQUENCE}])
 
 
 def is_sequence(data: bytes) -> bool:
