@@ -550,7 +550,9 @@ class TraceSaver(BaseCheckpointSaver[Any]):  # type: ignore[misc]
             keep = common_length(gone, pieces or [])
             pieces, gone = pieces and pieces[keep:], gone[keep:]
         if name == self._shown and (pieces is not None or not value):
-            self._store.show(draft, tip, gone, pieces or [], self._message)
+            new = pieces or []
+            said = dict(zip(new, value[keep:], strict=True))  # these need not be decoded
+            self._store.show(draft, tip, gone, new, lambda piece: self._message(piece, said))
         if pieces is None:
             draft.set(name, kind, data)
             return
@@ -558,9 +560,9 @@ class TraceSaver(BaseCheckpointSaver[Any]):  # type: ignore[misc]
         made = draft.set_sequence(name, ARRAY + kind, pieces, before=before, keep=keep)
         self._arrays.keep(_Array(body, len(value), made))
 
-    def _message(self, piece: bytes) -> Message | None:
-        """Return the message of an element of the channel, or None for another value."""
-        value = self.serde.loads_typed(("msgpack", piece))
+    def _message(self, piece: bytes, known: Mapping[bytes, Any]) -> Message | None:
+        """Return the message of an element of the channel, which may be known; None for another value."""
+        value = known[piece] if piece in known else self.serde.loads_typed(("msgpack", piece))
         return message_of(value) if isinstance(value, BaseMessage | dict) else None
 
     # Deleting and copying
