@@ -28,6 +28,7 @@ from trace_store.contracts import RefEdit, Transaction  # noqa: E402
 from trace_store.contracts.ref_names import BRANCHES, CHECKPOINTS, TAGS, TRASH  # noqa: E402
 from trace_store.history import commit as writing  # noqa: E402
 from trace_store.history.draft import Draft  # noqa: E402
+from trace_store.history.records import Records, record_name  # noqa: E402
 from trace_store.maintenance.seal import seal  # noqa: E402
 from trace_store.merge.cherry_pick import cherry_pick  # noqa: E402
 from trace_store.merge.merge import merge  # noqa: E402
@@ -41,6 +42,8 @@ from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, 
 from trace_store.odb.pack_writer import PackWriter  # noqa: E402
 from trace_store.odb.reachable import reachable  # noqa: E402
 from trace_store.store.store import Store  # noqa: E402
+from trace_store.trajectories.events import DECISION, STARTED, NewEvent, event_data  # noqa: E402
+from trace_store.trajectories.recording import Recorder  # noqa: E402
 from trace_store.writer import Writer  # noqa: E402
 
 EXAMPLE = ROOT / ".trace-example"
@@ -53,6 +56,7 @@ MODEL = "claude-opus-4-6"
 MAIN = BRANCHES + "main"
 IDEA = BRANCHES + "idea"
 SESSION = "sessions/demo/1"
+TRAJECTORY = "traj_example00001"
 
 RED_PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000f494441547801010400fb"
@@ -198,6 +202,8 @@ def build(target: Path) -> None:
         contexts = ContextCompiler(store)
         contexts.compile(MAIN).message_tokens()
         finish(story)
+        store_state(story)
+        decide(story)
         for ref in (MAIN, BRANCHES + SESSION):
             contexts.compile(ref).message_tokens()
             contexts.compile(ref).token_count  # noqa: B018 - fills the token column
@@ -402,6 +408,34 @@ def finish(story: Story) -> None:
 
     tag = Tag(story.tip(), "v1", ADA, clock.now(), "Told to the users")
     story.move("tag: v1", RefEdit(TAGS + "v1", store.objects.write(tag.encode()), None))
+
+
+def store_state(story: Story) -> None:
+    """Store what a program keeps beside messages: a record with a value, and one with a sequence."""
+    records = Records(Writer(story.store, author=ADA))
+    name = record_name("demo", "thread-1", "main")
+    story.clock.advance()
+    draft = records.draft(name, expect=None)
+    draft.set("state", "json", b'{"step": 1}')
+    draft.messages.append("user", "Which release is this?")
+    before = draft.write({"demo.step": 1})
+    story.clock.advance()
+    draft = records.draft(name, expect=before.commit, values=before.values)
+    draft.set_sequence("log", "text", [b"asked", b"looked", b"asked"])
+    draft.write({"demo.step": 2}, "The log")
+
+
+def decide(story: Story) -> None:
+    """Record a decision, and another one that supersedes it until a time."""
+    recorder = Recorder(Writer(story.store, author=ADA))
+    story.clock.advance()
+    told = NewEvent(event_data(STARTED, "", {"title": "An empty list"}), ADA)
+    chosen = event_data(DECISION, "ValueError", {"question": "What does mean([]) do?"})
+    _, old = recorder.record(TRAJECTORY, [told, NewEvent(chosen, ADA)], is_new=True)
+    story.clock.advance()
+    fields = {"question": "What does mean([]) do?", "until": 1_800_000_000_000}
+    chosen = event_data(DECISION, "0.0", {**fields, "supersedes": [old.event.id.hex]})
+    recorder.record_replacement(TRAJECTORY, NewEvent(chosen, ADA), [(TRAJECTORY, old.event)])
 
 
 def replace_example(target: Path) -> None:

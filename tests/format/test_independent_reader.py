@@ -19,6 +19,7 @@ from trace_store.context.compiler import ContextCompiler
 from trace_store.context.usage import Usage
 from trace_store.history import commit
 from trace_store.history.draft import Draft
+from trace_store.history.records import Records
 from trace_store.journal.frames import encode_void
 from trace_store.maintenance.seal import seal
 from trace_store.store.store import Store
@@ -27,6 +28,16 @@ from trace_store.writer import Writer
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / ".trace-example"
 SESSION = "refs/heads/sessions/demo/1"
+VECTORS = {
+    vector["name"]: vector
+    for vector in json.loads((ROOT / "tests/format/vectors.json").read_text(encoding="utf-8"))
+}
+
+
+def vector_objects() -> tuple[dict[bytes, bytes], dict[str, bytes]]:
+    """Return the golden vectors by id, and their ids by name."""
+    ids = {name: bytes.fromhex(vector["id"]) for name, vector in VECTORS.items()}
+    return {oid: bytes.fromhex(VECTORS[name]["bytes"]) for name, oid in ids.items()}, ids
 
 
 @pytest.fixture(scope="module")
@@ -77,15 +88,65 @@ def test_every_object_is_canonical_and_names_what_is_there(read: Repository) -> 
         kinds.add(kind)
         if kind != "blob":
             assert set(independent.links(rest)) <= set(read.objects)
-    assert kinds == {"blob", "commit", "tag"}
+    assert kinds == {"blob", "commit", "tag", "list"}
 
 
 def test_golden_vectors_are_canonical_to_it() -> None:
-    vectors = json.loads((Path(__file__).parent / "vectors.json").read_text(encoding="utf-8"))
-    for vector in vectors:
+    for vector in VECTORS.values():
         data = bytes.fromhex(vector["bytes"])
         assert independent.structure(data)[0] == vector["kind"]
         assert independent.object_id(data).hex() == vector["id"]
+
+
+def test_hidden_values_of_a_record(read: Repository, store: Store) -> None:
+    objects, ids = vector_objects()
+    for name in (
+        "commit of a record with hidden values",
+        "commit that keeps the hidden values before it",
+    ):
+        found = independent.hidden_values(objects, ids[name])
+        assert found["state"] == ("json", [b'{"step": 1}'])
+        assert found["log"] == ("text", [b"Plan the release."] * 64 + [b'{"step": 1}', b""])
+    records = Records(Writer(store, author="ada"))
+    (tip,) = read.refs()["refs/records/demo/thread-1/main"]
+    found = independent.hidden_values(read.objects, tip)
+    assert found["log"] == ("text", [b"asked", b"looked", b"asked"])
+    state = records.state(ObjectId(tip))
+    assert {name: value.type for name, value in state.values.items()} == {
+        name: form for name, (form, _) in found.items()
+    }
+    for name, value in state.values.items():
+        assert [*records.load([value])[0].pieces] == found[name][1]
+    fold = read.fold(tip)
+    assert [read.content(part["blob"]) for each in fold.shown() for part in each.parts] == [
+        b"Which release is this?"
+    ]
+
+
+def test_a_decision_that_supersedes_another_one_until_a_time(read: Repository) -> None:
+    objects, ids = vector_objects()
+    old, _ = independent.event_of(objects, ids["commit of a decision"])
+    name = "commit of a decision that supersedes another one and ends"
+    assert independent.event_of(objects, ids[name])[1] == {
+        "content": "sessions",
+        "question": "Which token?",
+        "supersedes": [old],
+        "type": "decision",
+        "until": 1_800_000_000_000,
+    }
+    (oid,) = read.refs()["refs/trajectories/traj_example00001"]
+    events = []
+    while True:
+        events.append(independent.event_of(read.objects, oid))
+        parents = read.commit(oid)["parents"]
+        if not parents:
+            break
+        (oid,) = parents
+    (_, amended), (new, decision), (old, replaced), (_, started) = events
+    assert started["title"] == "An empty list"
+    assert (replaced["content"], decision["content"]) == ("ValueError", "0.0")
+    assert (decision["supersedes"], decision["until"]) == ([old], 1_800_000_000_000)
+    assert (amended["event"], amended["changes"]["replaced_by"]) == (old, new)
 
 
 def test_an_index_leads_to_every_object_of_its_pack(read: Repository) -> None:
@@ -140,7 +201,9 @@ def test_contexts(read: Repository, store: Store) -> None:
             assert fold.prefix_hashes() == context.prefix_hashes()
             for entry, message in zip(fold.shown(), context, strict=True):
                 texts = [
-                    read.content(p["blob"]).decode() for p in entry.parts if p["type"] == "text"
+                    read.content(p["blob"]).decode()
+                    for p in entry.parts
+                    if p["type"] in ("text", "data")
                 ]
                 assert entry.is_ghost or message.text == "\n".join(texts)
 

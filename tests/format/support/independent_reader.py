@@ -6,11 +6,13 @@ AssertionError, an exception of a library, or whatever else Python says.
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import sys
 import tomllib
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +62,66 @@ def links(value: Any) -> list[bytes]:
         return [value] if len(value) == 32 else []
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [oid for item in inner for oid in links(item)]
+
+
+# --- objects.md: hidden records; trajectories.md ----------------------------------------------------------------------
+
+
+def content_of(objects: Mapping[bytes, bytes], oid: bytes) -> bytes:
+    """Return the content of a blob, or of a list of chunks."""
+    kind, content, *_ = structure(objects[oid])
+    if kind == "list":
+        assert content["type"] == "chunks"
+        whole = b"".join(content_of(objects, item) for item in content["items"])
+        assert len(whole) == content["size"]
+        return whole
+    assert kind == "blob"
+    return bytes(content)
+
+
+def pieces_of(objects: Mapping[bytes, bytes], oid: bytes) -> list[bytes]:
+    """Return the contents of a value: those of its sequence in order, or its only one."""
+    kind, node, *_ = structure(objects[oid])
+    if kind == "blob" or node["type"] != "sequence":
+        return [content_of(objects, oid)]
+    level, depth = list(node["items"]), node["depth"]
+    assert len(level) <= 64
+    assert not depth or len(level) > 1
+    while depth:
+        depth -= 1
+        nodes = [structure(objects[item])[1] for item in level]
+        assert {(each["type"], each["depth"]) for each in nodes} == {("sequence", depth)}
+        assert [len(each["items"]) for each in nodes[:-1]] == [64] * (len(nodes) - 1)
+        assert 1 <= len(nodes[-1]["items"]) <= 64
+        level = [item for each in nodes for item in each["items"]]
+    return [content_of(objects, item) for item in level]
+
+
+def hidden_values(objects: Mapping[bytes, bytes], oid: bytes) -> dict[str, tuple[str, list[bytes]]]:
+    """Return the hidden values at a commit by name: what the program calls their form, and their contents."""
+    while True:
+        fields = structure(objects[oid])[1]
+        for name, said in reversed(fields["ops"]):
+            if name == "records":
+                return {
+                    name: (value["type"], pieces_of(objects, value["content"]))
+                    for name, value in said["values"].items()
+                }
+        if not fields["parents"]:
+            return {}
+        oid = fields["parents"][0]
+
+
+def event_of(objects: Mapping[bytes, bytes], oid: bytes) -> tuple[str, dict[str, Any]]:
+    """Return the address and the fields of the event of a trajectory that a commit is."""
+    ((name, said),) = structure(objects[oid])[1]["ops"]
+    (message,) = said["messages"]
+    (part,) = message["parts"]
+    assert (name, message["role"]) == ("add", "assistant")
+    assert (part["type"], part["schema"]) == ("data", "trace.event/1")
+    fields = json.loads(content_of(objects, part["blob"]))
+    assert message["kind"] == ("decision" if fields["type"] == "decision" else "event")
+    return f"{oid[:16].hex()}.0", fields
 
 
 # --- packs.md ---------------------------------------------------------------------------------------------------------
@@ -507,7 +569,7 @@ class Fold:
             elif name in ("annotate", "remove", "restore"):
                 self._change(name, fields, targets)
             else:
-                assert name in ("usage", "config")
+                assert name in ("usage", "config", "records")
 
     def _behind(self, after: Address | None, otherwise: int) -> int:
         return otherwise if after is None else self.entries.index(self.entry(after)) + 1
@@ -706,14 +768,7 @@ class Repository:
 
     def content(self, oid: bytes) -> bytes:
         """Return the content of a blob, or of a list of chunks."""
-        kind, content, *_ = structure(self.objects[oid])
-        if kind == "list":
-            assert content["type"] == "chunks"
-            whole = b"".join(map(self.content, content["items"]))
-            assert len(whole) == content["size"]
-            return whole
-        assert kind == "blob"
-        return bytes(content)
+        return content_of(self.objects, oid)
 
     def past(self, oid: bytes) -> set[bytes]:
         """Return a commit and its ancestors; missing objects and non-commits are skipped."""
