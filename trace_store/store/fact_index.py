@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from trace_store import errors
 from trace_store.base.oid import OID_BYTES, ObjectId
@@ -21,12 +22,6 @@ from trace_store.objects import operations as ops
 from trace_store.objects.codec import COMMIT, kind_of
 from trace_store.objects.commit import Commit
 from trace_store.store.store import Store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
 
 VERSION = 1
 SECRETS_FACT = "trace.secrets"
@@ -41,6 +36,7 @@ _SCHEMA = (
     "CREATE TABLE tips (ref TEXT PRIMARY KEY, tips BLOB) WITHOUT ROWID",
 )
 _LAST = "\U0010ffff"
+T = TypeVar("T")
 
 Written = tuple[str, ObjectId | None, ObjectId, Mapping[str, str]]
 
