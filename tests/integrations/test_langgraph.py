@@ -78,6 +78,43 @@ def say(graph: Any, text: str, config: Any = THREAD) -> Any:
     return graph.invoke({"messages": [HumanMessage(text)]}, config)["messages"]
 
 
+def test_a_string_of_a_state_that_is_no_message_is_found_once_and_sent_to_no_model(
+    repo: Repo,
+) -> None:
+    saver = TraceSaver(repo)
+    config = put(saver, THREAD, "1", 1, messages=[HumanMessage("Where to?", id="m1")])
+    state = {"route": {"stops": ["By train to Örebro", "Berlin"], "version": "0001.5"}}
+    saver.put_writes(config, [("plan", state)], "task-1")
+    asked = [HumanMessage("Where to?", id="m1"), AIMessage("Along the coast.", id="m2")]
+    config = put(saver, config, "2", 2, messages=asked, plan=state)
+    put(saver, config, "3", 3, messages=asked, plan={**state, "note": "a late note"})
+    for word in ("train", "berlin"):
+        (hit,) = repo.search(word)
+        assert hit.hidden
+        assert hit.ref.startswith(saver._store.name())
+        assert hit.snippet.text[hit.snippet.start : hit.snippet.end].lower() == word
+    (hit,) = repo.search('"late note"')
+    assert (hit.hidden, hit.ref.rpartition("/")[2]) == ("channel/plan", "main")
+    (hit,) = repo.search("coast")  # a message, which the channel has, too
+    assert (hit.hidden, hit.role) == ("", "assistant")
+    assert not repo.search("0001")
+    assert len(repo.search("loop")) == 1  # each checkpoint has it
+    assert not repo.search("berlin", role="user")
+    assert not repo.search("berlin", hidden=False)
+    assert "Berlin" not in str(repo.compile(hit.ref).render("openai").request)
+
+
+def test_items_are_found_and_secrets_in_values_are_not(repo: Repo) -> None:
+    store = TraceStore(repo)
+    store.put(("users", "ada"), "home", {"city": "Linköping", "tags": ["near the lake"]})
+    store.put(("users", "ada"), "login", {"said": f"remember {SECRET}"})
+    (hit,) = repo.search("lake")
+    assert hit.hidden
+    assert not repo.search("remember")
+    store.erase(("users",))
+    assert not repo.search("lake")
+
+
 def names(repo: Repo) -> list[str]:
     return [name for name, _ in repo.store.refs.iterate("refs/records/langgraph/")]
 

@@ -60,8 +60,8 @@ class ReadTools:
     ) -> EntryPage:
         """Find messages, decisions and findings by words, "a phrase", word* or -word. Newest first."""
         offset = _place(cursor)
-        most = offset + limit + 1
-        hits = self._repo.search(query, limit=most, session=session, role=role)
+        most = offset + limit + 1  # one more shows whether there are more
+        hits = self._repo.search(query, limit=most, hidden=False, session=session, role=role)
         titles = self._repo.sessions.titles(*{hit.ref for hit in hits[offset:]})
         found = [
             (hit.time, _without(record(hit, title=titles.get(hit.ref, "")), "start", "end"))

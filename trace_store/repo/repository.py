@@ -458,11 +458,12 @@ class Repo(Line):
         regex: bool = False,
         ranked: bool = False,
         phrases: Sequence[str] = (),
+        hidden: bool = True,
         progress: Callable[[int, int], None] | None = None,
         unmatched: Callable[[str, str, list[str]], object] | None = None,
         **filters: Any,
     ) -> list[Hit]:
-        """Return messages of all branches that match a query, newest first.
+        """Return messages of all branches, and hidden values of records, that match a query, newest first.
 
         Args:
             query: words, all of which must match; `docs/searching.md` describes the query language.
@@ -470,6 +471,7 @@ class Repo(Line):
             regex: whether the query is an RE2 pattern, matched against every message.
             ranked: whether to sort the newest hits by relevance instead of time.
             phrases: hits that have these word for word come first.
+            hidden: whether hidden values match, which no model is sent.
             progress: called with the number of commits indexed so far, and of all to index.
             unmatched: called if nothing matches, as in `log`.
             filters: as in `SearchFilter`: session, agent, role, kind, tool, path, label, since, until.
@@ -480,7 +482,7 @@ class Repo(Line):
         check.text(query=query)
         check.texts(phrases=phrases)
         check.integer(0, 2**31, limit=limit)
-        check.flag(regex=regex, ranked=ranked)
+        check.flag(regex=regex, ranked=ranked, hidden=hidden)
         check.function(progress=progress, unmatched=unmatched)
         times = {each: filters[each] for each in ("since", "until") if each in filters}
         check.count(**times)
@@ -494,6 +496,7 @@ class Repo(Line):
             regex=regex,
             ranked=ranked,
             phrases=phrases,
+            hidden=hidden,
             progress=progress,
             unmatched=unmatched,
         )

@@ -4,6 +4,7 @@
     commits    the indexed commits
     tips       the tips of each branch when it was indexed, and whether the branch only ever grew
     messages   one row for each version in a commit: commit and number, branch, time, role, kind, tools
+    texts      hashes of the texts of records: of messages, and of hidden values
     words      FTS5 (sqlite.org/fts5.html) over these, without the text, which stays in the objects
 
 The index is derived data. A search adds new commits and reads each of them once. A damaged index, or one of another
@@ -12,6 +13,9 @@ first eight bytes of its id, since whole ids would take half of a short row.
 
 A carried message has rows in each commit that carries it, since its birth commit may be on no branch any more; `query`
 shows it once. A merge has no rows for messages that it carries, because the merged history has them.
+
+A hidden value of a record has a row with a negative number in the commit that sets it. A text in it that an earlier
+hidden value has is not indexed again, and one that a message says, too, is no hit.
 """
 
 from __future__ import annotations
@@ -24,16 +28,17 @@ from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId, digest
 from trace_store.context.snippet import texts_of
 from trace_store.contracts.ref_names import BRANCHES, RECORDS, TRAJECTORIES, joins_by_time
-from trace_store.errors import ErrorCode, StateError, TraceError
+from trace_store.errors import ErrorCode, FormatError, NotFoundError, StateError, TraceError
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_parts
 from trace_store.objects.parts import ToolCall
+from trace_store.search.hidden import hidden_texts, texts_said
 from trace_store.search.segments import segmented
 from trace_store.store.store import Store
 
-VERSION = 7
+VERSION = 8
 BATCH_COMMITS = 2_000
 """Number of commits in a transaction; an interrupted build continues after the last one."""
 MAXIMUM_TEXT = 1 << 20
@@ -49,6 +54,7 @@ CREATE TABLE messages (
   id INTEGER PRIMARY KEY, made_by INTEGER, number INTEGER, ref INTEGER, time INTEGER, role INTEGER, kind INTEGER,
   tool INTEGER
 );
+CREATE TABLE texts (hash INTEGER PRIMARY KEY, said INTEGER);
 CREATE VIRTUAL TABLE words USING fts5(
   text, content='', tokenize="STEM unicode61 remove_diacritics 2 tokenchars '_'"
 );
@@ -212,7 +218,27 @@ class SearchIndex:
             if not (is_merge and version.carried):
                 time = self._birth_time(version.address) if version.carried else None
                 place = (number_of(oid), number, self._name(ref), time or commit.time)
-                self._add_version(place, version)
+                self._add_version(place, version, of_record=ref.startswith(RECORDS))
+        if ref.startswith(RECORDS):
+            self._add_hidden(oid, commit, ref)
+
+    def _add_hidden(self, oid: ObjectId, commit: Commit, ref: str) -> None:
+        """Index the texts of hidden values that no value before has; a value that cannot be read has none."""
+        try:
+            found = [*hidden_texts(commit, self._store.objects.read)]
+        except (NotFoundError, FormatError):
+            return  # fsck reports damage
+        add = "INSERT OR IGNORE INTO texts VALUES (?, 0)"
+        for number, _, texts in found:
+            new = [each for each in texts if self.base.execute(add, (text_hash(each),)).rowcount]
+            place = (number_of(oid), -1 - number, self._name(ref), commit.time)
+            self._add_text(place, "\n".join(new), ("", "", ""))
+
+    def is_said(self, text: str) -> bool:
+        """Return True if a message of a record says a text."""
+        query = "SELECT said FROM texts WHERE hash = ?"
+        found = self.base.execute(query, (text_hash(text),)).fetchone()
+        return found is not None and bool(found[0])
 
     def _birth_time(self, address: Address) -> int | None:
         """Return the time of a message; None if its birth commit is missing."""
@@ -221,17 +247,25 @@ class SearchIndex:
         return read_commit(found[0], objects.read).time if found else None
 
     def _add_version(
-        self, place: tuple[int, int, int | None, int], version: IndexedVersion
+        self, place: tuple[int, int, int | None, int], version: IndexedVersion, *, of_record: bool
     ) -> None:
         loaded = load_parts(version.parts, self._store.objects.read)
+        if of_record:
+            rows = [(text_hash(each),) for each in texts_said(loaded)]
+            self.base.executemany("INSERT OR REPLACE INTO texts VALUES (?, 1)", rows)
+        tools = " ".join(sorted({part.name for part in loaded if isinstance(part, ToolCall)}))
+        self._add_text(place, "\n".join(texts_of(loaded)), (version.role, version.kind, tools))
+
+    def _add_text(
+        self, place: tuple[int, int, int | None, int], text: str, names: tuple[str, str, str]
+    ) -> None:
         # SQLite takes no lone surrogates, which the JSON of an agent may hold.
-        text = "\n".join(texts_of(loaded)).encode("utf-8", "replace").decode()
+        text = text.encode("utf-8", "replace").decode()
         if not text.strip():
             return
-        tools = " ".join(sorted({part.name for part in loaded if isinstance(part, ToolCall)}))
         found = self.base.execute(
             "INSERT INTO messages (made_by, number, ref, time, role, kind, tool) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*place, *map(self._name, (version.role, version.kind, tools))),
+            (*place, *map(self._name, names)),
         )
         self.base.execute(
             "INSERT INTO words (rowid, text) VALUES (?, ?)",
@@ -352,6 +386,11 @@ def _hash_of(tips: Mapping[str, Tips]) -> str:
 def number_of(oid: bytes) -> int:
     """Return the first eight bytes of an id as a signed integer, the commit's number."""
     return int.from_bytes(oid[:8], "big", signed=True)
+
+
+def text_hash(text: str) -> int:
+    """Return the hash of a text in the index."""
+    return number_of(digest(text.encode("utf-8", "surrogatepass")))
 
 
 def digits_of(number: int) -> str:

@@ -25,6 +25,7 @@ from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import ROLES, load_parts
 from trace_store.objects.parts import ToolCall
+from trace_store.search.hidden import hidden_texts
 from trace_store.search.index import (
     IndexedVersion,
     Progress,
@@ -145,9 +146,11 @@ class Hit:
         role: its role; "" for an edit.
         snippet: the text around the hit; the match is empty if the words do not occur literally.
         is_edit: whether the hit is a later version of the message.
+        hidden: the name of the hidden value of a record that matches; "" for a message. The address is then that of the
+            first message of its commit, which need not have one.
     """
 
-    JSON = "role? edited=is_edit snippet=snippet.text start=snippet.start end=snippet.end"
+    JSON = "role? hidden? edited=is_edit snippet=snippet.text start=snippet.start end=snippet.end"
 
     address: Address
     ref: str
@@ -155,6 +158,7 @@ class Hit:
     role: str
     snippet: Snippet
     is_edit: bool
+    hidden: str = ""
 
 
 def search(
@@ -166,10 +170,13 @@ def search(
     ranked: bool = False,
     regex: bool = False,
     phrases: Iterable[str] = (),
+    hidden: bool = True,
     progress: Progress | None = None,
     unmatched: Unmatched | None = None,
 ) -> list[Hit]:
     """Return the messages that match a query, newest first, including hidden ones and earlier versions.
+
+    Hidden values of records match, too, unless a filter asks for what only messages have.
 
     Messages that also have all of `phrases` come before the others. The 200 hits indexed last are sorted by time; older
     ones come in the order of the index.
@@ -182,6 +189,7 @@ def search(
         ranked: show the best of the newest 1,000 first.
         regex: `query` is a pattern, which is applied to every message that passes the filters.
         phrases: texts whose words stand next to each other in the best hits.
+        hidden: whether hidden values of records match.
         progress: called with the numbers of indexed and of all new commits.
         unmatched: called if nothing matches, for each filter whose value no message has: with its name, the value, and
             the values that there are.
@@ -211,7 +219,9 @@ def search(
         most = max(limit, RANKED if ranked else NEWEST)
         best = " AND ".join([f"({match})", *map(fts_query, exact)]) if match and exact else ""
         matching = [best, match] if best else [match]
-        streams = [_rows(index.base, each, wanted, most, ranked=ranked) for each in matching]
+        streams = [
+            _rows(index.base, each, wanted, most, ranked=ranked, hidden=hidden) for each in matching
+        ]
         with ExitStack() as stack:
             hits = [stack.enter_context(closing(builder.hits(rows))) for rows in streams]
             found = list(islice(chain.from_iterable(hits), limit))
@@ -312,9 +322,10 @@ def _rows(
     beside: Iterable[str] = (),
     *,
     ranked: bool,
+    hidden: bool = False,
 ) -> Generator[sqlite3.Row, None, None]:
     base.row_factory = sqlite3.Row
-    tests: list[str] = []
+    tests: list[str] = [] if hidden else ["m.number >= 0"]
     values: list[Any] = []
 
     def test(condition: str, *given: Any) -> None:
@@ -457,6 +468,8 @@ class _HitBuilder:
         branch = None if made_by is None else self._branch(made_by, row["branch"])
         if made_by is None or branch is None:
             return None
+        if row["number"] < 0:
+            return self._hidden_hit(made_by, branch, row)
         try:
             version = self._version(made_by, row["number"])
             parts = load_parts(version.parts, self._store.objects.read)
@@ -468,7 +481,31 @@ class _HitBuilder:
             return None
         if label and label not in self._labels(branch, version.address):
             return None
-        text = "\n".join(texts_of(parts))
+        snippet = self._snippet(version.address, "\n".join(texts_of(parts)))
+        if snippet is None:
+            return None
+        return Hit(version.address, branch, row["time"], version.role, snippet, version.is_edit)
+
+    def _hidden_hit(self, made_by: ObjectId, branch: str, row: sqlite3.Row) -> Hit | None:
+        read, address = self._store.objects.read, Address.of(made_by, 0)
+        if self._wanted.path or self._wanted.label:
+            return None
+        try:
+            commit = read_commit(made_by, read)
+            found = {
+                -1 - number: (name, texts) for number, name, texts in hidden_texts(commit, read)
+            }
+            name, texts = found[row["number"]]
+        except (TraceError, KeyError):
+            return None  # fsck reports damage
+        said = [each for each in texts if not self._index.is_said(each)]
+        snippet = self._snippet(address, "\n".join(said)) if said else None
+        if snippet is None:
+            return None
+        return Hit(address, branch, row["time"], "", snippet, is_edit=False, hidden=name)
+
+    def _snippet(self, address: Address, text: str) -> Snippet | None:
+        """Return the snippet around the match in a text; None if it does not match, or was shown before."""
         if self._pattern is not None:
             match = self._pattern.search(text)
             if match is None:
@@ -476,14 +513,10 @@ class _HitBuilder:
             start, end = match.span()
         else:
             start, end = _find_match(text, self._query)
-        if (version.address, hash(text)) in self._seen:
+        if (address, hash(text)) in self._seen:
             return None
-        self._seen.add((version.address, hash(text)))
-        return Hit(
-            *(version.address, branch, row["time"], version.role),
-            snippet_at(text, start, end),
-            version.is_edit,
-        )
+        self._seen.add((address, hash(text)))
+        return snippet_at(text, start, end)
 
     def values_of(self, name: str) -> set[str]:
         """Return the kinds or tools of the indexed messages, or the labels in the contexts of all branches."""

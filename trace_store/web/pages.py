@@ -615,7 +615,9 @@ def search_page(
     if q.strip():
         first = _time(since, repo.store.clock.now())
         try:
-            hits = repo.search(q, limit=HITS, session=session, role=role, tool=tool, since=first)
+            hits = repo.search(
+                q, limit=HITS, hidden=False, session=session, role=role, tool=tool, since=first
+            )
         except InvalidInputError as error:
             return Page(
                 "Search",

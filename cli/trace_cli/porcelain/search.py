@@ -170,12 +170,15 @@ def _line(invocation: Invocation, hit: Hit, titles: Mapping[str, str]) -> str:
     title = safe(one_line(titles[hit.ref], 200))
     if len(title) > NAME_COLUMNS:
         title = title[: NAME_COLUMNS - 1] + "…"
-    role = hit.role or "edited"
+    role = hit.hidden or hit.role or "edited"
+    place = short_address(hit.address)
+    if hit.hidden:
+        place = place.partition(".")[0]  # its commit; no message is meant
     return "  ".join(
         [
-            paint(invocation, short_address(hit.address), "yellow"),
+            paint(invocation, place, "yellow"),
             paint(invocation, when, "dim"),
-            paint(invocation, role, ROLE_STYLES.get(role, "")),
+            paint(invocation, safe(one_line(role, 80)), ROLE_STYLES.get(role, "")),
             title,
             highlight_hit(invocation, hit.snippet),
         ]
