@@ -62,6 +62,7 @@ def filled(ok: Run, tmp_path: Path) -> Run:
         ("diff", ["diff"], []),
         ("diff --compiled", ["diff", "--compiled"], []),
         ("blame", ["blame"], []),
+        ("search", ["search", "the"], []),
         ("whohas", ["whohas", "HEAD~1.0"], []),
         ("bisect", ["bisect", "start"], []),
         ("compile", ["compile", "--table"], []),

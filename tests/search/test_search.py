@@ -16,6 +16,7 @@ from trace_store import FixedClock, Message, Repo, ToolCall
 from trace_store.errors import InvalidInputError
 from trace_store.history import commit
 from trace_store.history.draft import Draft
+from trace_store.history.records import Records, record_name
 from trace_store.objects import operations
 from trace_store.search.index import SearchIndex
 from trace_store.search.query import NEWEST, SearchFilter, any_word, fts_query, matches, search
@@ -544,3 +545,14 @@ def test_tools_and_kinds_are_compared_as_whole_words(repo: Repo) -> None:
         assert len(said_where(repo, tool=tool)) == count, tool
     for kind, count in (("decision", 1), ("decisio", 0), ("d%", 0)):
         assert len(said_where(repo, kind=kind)) == count, kind
+
+
+def test_a_hidden_value_shows_its_commit_and_name(ok: Run, tmp_path: Path) -> None:
+    with Repo.open(tmp_path) as repo:
+        draft = Records(repo.writer).draft(record_name("demo", "thread", "main"))
+        draft.set("state", "json", b'{"city": "Berlin", "id": "1ef0-44"}')
+        oid = draft.write().commit
+        assert not repo.search("1ef0")  # no text
+    (line,) = ok("search", "berlin").lines
+    assert line.startswith(oid.short())
+    assert "  state  " in line
