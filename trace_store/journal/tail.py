@@ -50,11 +50,14 @@ _KIND_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-.")
 class _Open:
     """One open journal, and the end of the frames read so far."""
 
-    __slots__ = ("at", "begin", "fd", "identity", "number", "path")
+    __slots__ = ("at", "begin", "fd", "following", "identity", "number", "path")
 
-    def __init__(self, number: int, path: str, fd: int, identity: object, begin: Frame) -> None:
+    def __init__(
+        self, layout: Layout, number: int, fd: int, identity: object, begin: Frame
+    ) -> None:
         self.number = number
-        self.path = path
+        self.path = layout.journal_file(number)
+        self.following = layout.journal_file(number + 1)
         self.fd = fd
         self.identity = identity
         self.begin = begin
@@ -189,13 +192,11 @@ class JournalTail:
             following.at = at + frame.end
 
     def _following(self, file: _Open) -> _Open | None:
-        number = file.number + 1
-        return self._open(number) if self._disk.exists(self._layout.journal_file(number)) else None
+        return self._open(file.number + 1) if self._disk.exists(file.following) else None
 
     def _open(self, number: int) -> _Open | None:
         """Open a journal; None if it is gone or has no begin frame (yet)."""
-        path = self._layout.journal_file(number)
-        fd = self._disk.open(path)
+        fd = self._disk.open(self._layout.journal_file(number))
         if fd is None:
             return None
         size = min(self._disk.size(fd), _BEGIN_BYTES)
@@ -203,7 +204,7 @@ class JournalTail:
         if begin is None or begin.kind != BEGIN:
             self._disk.close(fd)
             return None
-        return _Open(number, path, fd, self._disk.identity(fd), begin)
+        return _Open(self._layout, number, fd, self._disk.identity(fd), begin)
 
     def _close(self, file: _Open | None) -> None:
         if file is not None:

@@ -201,12 +201,13 @@ def steps_between(
     store: Store, tips: Sequence[ObjectId], before: Sequence[ObjectId] = ()
 ) -> Iterator[StepRecord]:
     """Yield the steps that began or ended in the commits of a run that `before` has not, the oldest first."""
-    oids = [oid for oid, _ in _commits_back(store, tips, before)]
-    for oid in reversed(
-        oids
-    ):  # read again, since whole commits of a long run would fill the memory
-        for address, parts in _parts_in(read_commit(oid, store.objects.read), oid):
-            yield StepRecord.read(load_parts(parts, store.objects.read), address)
+    found = [
+        each
+        for oid, commit in _commits_back(store, tips, before)
+        for each in _parts_in(commit, oid)  # at most one, without its content
+    ]
+    for address, parts in reversed(found):
+        yield StepRecord.read(load_parts(parts, store.objects.read), address)
 
 
 def _commits_back(

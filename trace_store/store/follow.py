@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SHORTEST_PAUSE = 0.001
 LONGEST_PAUSE = 0.02
 """Seconds between two polls: right after an event, and when idle."""
-_GROWTH = 1.25
+_GROWTH = 1.5
 _REMEMBERED_MOVES = 16_384
 """Number of recent moves to deduplicate: restoring a removed journal writes them again."""
 
