@@ -221,7 +221,9 @@ class ProgressSender:
                 except errors.TraceError:  # the disk is full: the next heartbeat may pass
                     continue
             if self._wake.is_set():
-                self._closed.wait(BATCH_SECONDS)  # a step that ends meanwhile needs no frame: its end stores all
+                self._closed.wait(
+                    BATCH_SECONDS
+                )  # a step that ends meanwhile needs no frame: its end stores all
                 self._wake.clear()
                 self._send_all()
 

@@ -23,7 +23,7 @@ from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, read_address
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.message import load_parts
-from trace_store.runs.recording import PREFIX, run_ref, state_at, states_at
+from trace_store.runs.recording import EARLIER, PREFIX, run_ref, state_at, states_at
 from trace_store.runs.steps import INTERRUPTED, META, RunState, StepRecord
 from trace_store.store.process_lock import RUN_LOCK, SILENT_SECONDS, ProcessLock, names_at_work
 from trace_store.store.store import Store
@@ -179,22 +179,62 @@ def read_run(
 
 
 def _steps_of(store: Store, tips: Sequence[ObjectId], start: int, end: int) -> Iterator[StepRecord]:
-    """Yield the steps whose numbers are in a range, as the last commit of each wrote them, by number."""
+    """Yield the steps whose numbers are in a range, as the last commit of each wrote them, by number.
+
+    Commits are read from where step `end` began, and later ones only while one of the steps has not ended there.
+    """
 
     def is_enough(commit: Commit) -> bool:
         return bool(ops.stored_messages(commit)) and _begun_in(commit) <= start
 
-    newest: dict[Address, Any] = {}
-    found: list[tuple[int, int, Address, Any]] = []
-    for oid, commit in _commits_back(store, tips, is_enough=is_enough):
-        for address, parts in _parts_in(commit, oid):
-            newest.setdefault(address, parts)
-        for address, _ in ops.added_messages(commit, oid):
-            parts = newest.pop(address)
-            if start <= (number := _begun_in(commit)) < end:
-                found.append((number, commit.time, address, parts))
-    for _, _, address, parts in sorted(found, key=lambda each: each[:2]):
-        yield StepRecord.read(load_parts(parts, store.objects.read), address)
+    ways = [_way_back(store, tip, end) for tip in tips]
+    begun: dict[Address, tuple[int, int]] = {}
+    steps: dict[Address, StepRecord] = {}
+    before: list[ObjectId] = []
+    while before != list(tips):
+        starts = [way.pop() if len(way) > 1 else way[0] for way in ways]
+        newest: dict[Address, Any] = {}
+        for oid, commit in _commits_back(store, starts, before, is_enough):
+            for address, parts in _parts_in(commit, oid):
+                newest.setdefault(address, parts)
+            for address, _ in ops.added_messages(commit, oid):
+                if start <= (number := _begun_in(commit)) < end:
+                    begun[address] = number, commit.time
+        for address in begun.keys() & newest.keys():
+            parts = load_parts(newest[address], store.objects.read)
+            steps[address] = StepRecord.read(parts, address)
+        if not any(step.is_running for step in steps.values()):
+            break
+        before = starts
+    yield from (steps[address] for address in sorted(begun, key=lambda each: begun[each]))
+
+
+def _way_back(store: Store, tip: ObjectId, number: int) -> list[ObjectId]:
+    """Return some commits of a run from a tip back to one, if possible the first, at which a step has begun."""
+    way, commit = [tip], read_commit(tip, store.objects.read)
+    while (begun := _begun_in(commit)) >= number:
+        target = begun & (begun - 1)
+        found = _earlier(store, commit, target) if target >= number else None
+        if found is None:
+            if len(commit.parents) != 1:
+                break
+            found = commit.parents[0], read_commit(commit.parents[0], store.objects.read)
+        oid, commit = found
+        if _begun_in(commit) < number:
+            break
+        way.append(oid)
+    return way
+
+
+def _earlier(store: Store, commit: Commit, number: int) -> tuple[ObjectId, Commit] | None:
+    """Return the start of a step that the start of a later one links; None if history was rewritten since."""
+    text = dict(commit.links).get(EARLIER)
+    try:
+        oid = ObjectId.parse(str(text))
+        found = read_commit(oid, store.objects.read)
+        return (oid, found) if _begun_in(found) == number else None
+    except (errors.InvalidInputError, errors.NotFoundError, errors.FormatError):
+        return None
 
 
 def steps_between(

@@ -29,6 +29,8 @@ from trace_store.writer import Change, Writer
 Operations = Sequence[Operation]
 SESSION = "session"
 """The link from a run's first commit to the tip of its session, which it mentions and does not own."""
+EARLIER = "earlier"
+"""The link from the start of step n to that of step n & (n - 1), as text, so that a reader reaches any step quickly."""
 PREFIX = "run_"
 
 
@@ -92,6 +94,8 @@ class RunRecorder:
         self.mutex = RLock()
         self._writer = writer
         self._tips = tips
+        self._starts: list[tuple[int, ObjectId]] = []
+        """The steps that the next one may link: the last one, and those that it and its targets link."""
 
     def start(self, session: ObjectId | None) -> None:
         """Write the first commit, which links the tip of the session.
@@ -123,9 +127,10 @@ class RunRecorder:
             step = replace(step, title=title, number=state.step_count + 1, started=began)
             state = state.after_start(step)
             operation = ops.add([store_message(step.as_message(), change.put)])
-            return self._commit(state, [operation], _subject(step)), state
+            return self._commit(state, [operation], _subject(step), self._earlier(step)), state
 
         oid = self._write(make)
+        self._starts.append((step.number, oid))
         return replace(step, address=Address.of(oid, 0))
 
     def end(self, step: StepRecord, **changes: Any) -> StepRecord:
@@ -189,6 +194,15 @@ class RunRecorder:
         if not self._tips:
             raise errors.AlreadyExistsError(f"the run {self.state.id} exists already", ref=self.ref)
         self.state, self._tips = state_at(self._writer.store, tips), tips
+        self._starts = []
+
+    def _earlier(self, step: StepRecord) -> list[tuple[str, str]]:
+        """Return the link of the start of a step to an earlier one, if this process wrote that."""
+        target = step.number & (step.number - 1)
+        while self._starts and self._starts[-1][0] > target:
+            self._starts.pop()
+        found = self._starts[-1:]
+        return [(EARLIER, oid.hex()) for number, oid in found if number == target]
 
     def _commit(
         self,
