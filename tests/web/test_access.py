@@ -12,7 +12,8 @@ from tests.web.support.client import HOST, PORT, Client
 from trace_store import Environment
 from trace_store.errors import InvalidInputError, StateError
 from trace_store.repo.repository import Repo
-from trace_store.web.access import HEADER, HEADERS, POLICY, save_port, saved_port, user_key
+from trace_store.secrets.user_files import user_key
+from trace_store.web.access import HEADER, HEADERS, POLICY, save_port, saved_port
 from trace_store.web.server import Server
 
 PATHS = (

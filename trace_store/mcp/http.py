@@ -7,11 +7,9 @@ stays the same for a repository, and no other user can read it.
 
 from __future__ import annotations
 
-import errno
 import secrets
 import socket
 from collections.abc import Callable
-from typing import Any
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
@@ -19,11 +17,11 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trace_store.base import check
+from trace_store.base.listening import listening_socket
 from trace_store.base.oid import derived_key
-from trace_store.errors import ErrorCode, StateError
 from trace_store.mcp.server import mcp_server
 from trace_store.repo.repository import Repo
-from trace_store.secrets.user_files import KEY_BYTES, store_key
+from trace_store.secrets.user_files import user_key
 
 HOST, PATH = "127.0.0.1", "/mcp"
 TOKENS = "trace-store 2026 token of the MCP server"
@@ -55,8 +53,9 @@ class McpHttpServer:
             StateError: the port is in use, code `port-in-use`.
         """
         check.integer(0, 65535, port=port)
-        self.token = _token(repo)
-        self._socket = _listen(port)
+        key = user_key(repo.store, repo.writer.environment)
+        self.token = derived_key(key, TOKENS).hex()
+        self._socket = listening_socket(HOST, port)
         port = int(self._socket.getsockname()[1])
         self.address = f"http://{HOST}:{port}{PATH}"
         own = [f"{name}:{port}" for name in (HOST, "localhost")]
@@ -129,30 +128,3 @@ class _WithToken:
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)
-
-
-def _token(repo: Repo) -> str:
-    """Return the user's token for a repository; without a data folder it lasts as long as the process."""
-    store, environment = repo.store, repo.writer.environment
-    if not environment.data_dir or not store.local:
-        return secrets.token_hex(KEY_BYTES)
-    key = store_key(environment, store.config.store_id, store.layout.root, store.disk)
-    return derived_key(key, TOKENS).hex()
-
-
-def _listen(port: int) -> Any:
-    """Return a listening socket on this machine.
-
-    Raises:
-        StateError: the port is in use or reserved.
-    """
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        found.bind((HOST, port))
-        found.listen()
-    except OSError as error:
-        found.close()
-        why = "reserved" if error.errno == errno.EACCES else "in use"
-        raise StateError(f"port {port} is {why}", code=ErrorCode.PORT_IN_USE, port=port) from error
-    return found

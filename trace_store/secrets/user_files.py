@@ -28,6 +28,10 @@ from trace_store.disk.files import (
 from trace_store.objects.codec import SALT_BYTES
 from trace_store.secrets.placeholders import ID_CHARACTERS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trace_store.store.store import Store
+
 PURPOSE = "trace-store 2026 ids of placeholders"
 """The purpose of the derived key. Never change it: every secret would get another placeholder."""
 ALLOWED = "allowed-secrets"
@@ -78,6 +82,17 @@ FILE = "key"
 PLACES = "trace-store 2026 place of a repository"
 SALTS = "trace-store 2026 salt of private content"
 """The purposes of derived keys. Never change them: the same content would get another id."""
+
+
+def user_key(store: Store, environment: Environment) -> bytes:
+    """Return the user's key for an open repository.
+
+    It lasts as long as the process if the user has no data folder, or the repository is in memory. Raises as
+    `store_key`.
+    """
+    if not environment.data_dir or not store.local:
+        return Randomness().take(KEY_BYTES)
+    return store_key(environment, store.config.store_id, store.layout.root, store.disk)
 
 
 def store_key(environment: Environment, store_id: str, place: str, disk: Disk) -> bytes:

@@ -22,7 +22,6 @@ from trace_store.base.oid import derived_key
 from trace_store.disk.files import read_file, replace_file
 from trace_store.errors import StateError
 from trace_store.exporters.html.markup import Markup, element
-from trace_store.secrets.user_files import KEY_BYTES, store_key
 from trace_store.store.store import Store
 
 COOKIES = "trace-store 2026 cookie of the web page"
@@ -50,13 +49,6 @@ NOT_LOGGED_IN = (
     "This page needs the link that `trace web` printed; each link opens it once.\n"
     "Restart `trace web` for a new one.\n"
 )
-
-
-def user_key(store: Store, environment: Environment) -> bytes:
-    """Return the user's key for the page of a repository; without a data folder it lasts as long as the process."""
-    if not environment.data_dir or not store.local:
-        return secrets.token_bytes(KEY_BYTES)
-    return store_key(environment, store.config.store_id, store.layout.root, store.disk)
 
 
 def saved_port(store: Store, environment: Environment) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import signal
 import socket
 from collections.abc import Callable
@@ -13,8 +12,10 @@ import uvicorn
 
 from trace_store.base import check
 from trace_store.base.environment import Environment
-from trace_store.errors import ErrorCode, InvalidInputError, StateError
+from trace_store.base.listening import listening_socket
+from trace_store.errors import InvalidInputError
 from trace_store.repo.repository import Repo
+from trace_store.secrets.user_files import user_key
 from trace_store.web import access as web_access
 from trace_store.web.app import Web
 
@@ -67,15 +68,14 @@ class Server:
         environment = Environment.read() if environment is None else environment
         store = repo.store
         wanted = web_access.saved_port(store, environment) if port is None else port
-        self._socket = _listen(host, wanted)
+        self._socket = listening_socket(host, wanted)
         self.host, self.port = host, int(self._socket.getsockname()[1])
         self.is_open = not web_access.is_loopback(host)
         self.read_only = read_only or self.is_open
         if port is None and self.port != wanted:
             web_access.save_port(store, environment, self.port)
-        key = web_access.user_key(store, environment)
         access = web_access.Access(
-            *(host, self.port, key, store.config.store_id),
+            *(host, self.port, user_key(store, environment), store.config.store_id),
             token=token,
             read_only=self.read_only,
         )
@@ -145,35 +145,3 @@ class _Uvicorn(uvicorn.Server):
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._web.hub.close)
         self.should_exit = True
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        InvalidInputError: the host is not an address of this machine.
-        StateError: the port is in use.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except OSError as error:
-        raise InvalidInputError(f"not an address: {host[:80]!r}", argument="host") from error
-    found = socket.socket(family, kind, protocol)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        found.bind(address)
-        found.listen(128)
-    except OSError as error:
-        found.close()
-        if error.errno in (errno.EADDRINUSE, errno.EACCES):
-            raise StateError(
-                f"port {port} is in use"
-                if error.errno == errno.EADDRINUSE
-                else f"port {port} is reserved",
-                code=ErrorCode.PORT_IN_USE,
-                port=port,
-            ) from error
-        raise InvalidInputError(f"cannot listen on {host[:80]!r}", argument="host") from error
-    return found
