@@ -10,24 +10,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import json
-import os
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"),
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)
-"""Of the browser; it reaches this machine only."""
+from benchmarks.browser import TRACE, WEB, Screen, chromium, start, stop
 
 
 def transcripts(files: list[Path], copies: int, folder: Path) -> str:
@@ -62,73 +55,25 @@ def trace(home: Path) -> Iterator[tuple[float, Callable[[], Any]]]:
     """Import transcripts into a new repository; yield the seconds, and what starts the page."""
     project = home / "project"
     project.mkdir()
-    command = [sys.executable, "-m", "trace_cli"]
     began = time.perf_counter()
-    subprocess.run([*command, "init", "-q"], cwd=project, check=True)
+    subprocess.run([*TRACE, "init", "-q"], cwd=project, check=True)
     files = sorted(map(str, home.glob(".claude/projects/*/*.jsonl")))
-    subprocess.run([*command, "import", "-q", *files], cwd=project, check=True, capture_output=True)
+    subprocess.run([*TRACE, "import", "-q", *files], cwd=project, check=True, capture_output=True)
     yield (
         time.perf_counter() - began,
-        lambda: _start([*command, "web", "--json", "--no-browser"], project, home, '"link"'),
+        lambda: start(WEB, project, home, '"link"'),
     )
 
 
 @contextlib.contextmanager
 def agentsview(program: str, home: Path) -> Iterator[tuple[float, Callable[[], Any]]]:
     """The same for agentsview, which reads the transcripts when it starts."""
-    command = [program, "serve", "--no-browser", "--no-update-check", "--port", "0"]
+    command = (program, "serve", "--no-browser", "--no-update-check", "--port", "0")
     began = time.perf_counter()
-    process, _ = _start(command, home, home, "listening at ")
+    process, _ = start(command, home, home, "listening at ")
     seconds = time.perf_counter() - began
-    _stop(process)
-    yield seconds, lambda: _start(command, home, home, "listening at ")
-
-
-def _start(command: list[str], folder: Path, home: Path, ready: str) -> tuple[Any, str]:
-    """Start a server, and return its process and the line that says where it listens."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env={**os.environ, "HOME": str(home)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if ready in line:
-            return process, line
-    raise SystemExit(f"{command[0]} ended before it listened")
-
-
-def _stop(process: Any) -> None:
-    process.terminate()
-    process.wait()
-
-
-class Screen:
-    """A tab whose requests, bytes and time until a text is on the screen are counted."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.requests = 0
-        self.size_bytes = 0
-        page.on("requestfinished", self._count)
-
-    def _count(self, request: Any) -> None:
-        self.requests += 1
-        sizes = request.sizes()
-        self.size_bytes += sizes["responseBodySize"] + sizes["responseHeadersSize"]
-
-    def until(self, act: Callable[[], object], place: str) -> list[float]:
-        """Return the milliseconds, requests and KiB from an act to the first element of a selector."""
-        self.requests = self.size_bytes = 0
-        began = time.perf_counter()
-        act()
-        self.page.locator(place).first.wait_for(timeout=60_000)
-        elapsed = (time.perf_counter() - began) * 1000
-        self.page.wait_for_timeout(500)  # what was asked for and has not arrived yet counts, too
-        return [elapsed, self.requests, self.size_bytes / 1024]
+    stop(process)
+    yield seconds, lambda: start(command, home, home, "listening at ")
 
 
 def trace_tab(browser: Any, line: str, session: str, word: str) -> dict[str, list[float]]:
@@ -187,18 +132,16 @@ def measure(
     name: str, door: Any, tab: Any, data: Path, options: argparse.Namespace, session: str
 ) -> None:
     """Print the figures of one viewer."""
-    playwright = importlib.import_module("playwright.sync_api")
-    with door as (reading, start), playwright.sync_playwright() as engine:
+    with door as (reading, serve), chromium() as browser:
         began = time.perf_counter()
-        process, line = start()
+        process, line = serve()
         warm = time.perf_counter() - began
-        browser = engine.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         rounds: list[dict[str, list[float]]] = []
         for _ in range(options.rounds):
             # A link of Trace lets one browser in; each tab is a browser of its own.
             if name == "trace" and rounds:
-                _stop(process)
-                process, line = start()
+                stop(process)
+                process, line = serve()
             rounds.append(tab(browser, line, session, options.word))
         print(f"{name}: read {reading:.1f} s, second start {warm:.1f} s, browser {browser.version}")
         for part in rounds[0]:
@@ -206,8 +149,7 @@ def measure(
             elapsed, requests, size = (statistics.median(values) for values in each)
             print(f"  {part}: {elapsed:,.0f} ms, {requests:.0f} requests, {size:,.0f} KiB")
         print(f"  memory {memory_mib(process):,.0f} MiB, data {room_kib(data):,.0f} KiB")
-        browser.close()
-        _stop(process)
+        stop(process)
 
 
 def main() -> None:
