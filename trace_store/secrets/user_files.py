@@ -27,10 +27,7 @@ from trace_store.disk.files import (
 )
 from trace_store.objects.codec import SALT_BYTES
 from trace_store.secrets.placeholders import ID_CHARACTERS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from trace_store.store.store import Store
+from trace_store.store.store import Store
 
 PURPOSE = "trace-store 2026 ids of placeholders"
 """The purpose of the derived key. Never change it: every secret would get another placeholder."""
