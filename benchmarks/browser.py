@@ -17,6 +17,7 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"),
+    *("--disable-component-update", "--disable-sync", "--disable-quic"),
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 """Of the browser; it reaches this machine only."""
@@ -69,11 +70,11 @@ def stop(process: Any) -> None:
 
 
 @contextlib.contextmanager
-def trace_page(browser: Any, folder: Path, home: Path) -> Iterator[tuple[Any, str]]:
+def trace_page(browser: Any, folder: Path, home: Path, **options: Any) -> Iterator[tuple[Any, str]]:
     """Serve the page of a repository; yield a context of the browser that is let in, and the address."""
     process, line = start(WEB, folder, home, '"link"')
     said = json.loads(line)
-    context = browser.new_context()
+    context = browser.new_context(**options)
     context.new_page().goto(said["link"])
     yield context, said["address"].rstrip("/")
     context.close()

@@ -104,11 +104,16 @@ def test_compare_shows_both_sides_since_the_fork(repo: Repo, tmp_path: Path) -> 
     assert file.read_text(encoding="utf-8") == "mine"
 
 
-def test_compare_refuses_unrelated_branches(repo: Repo) -> None:
+def test_branches_without_a_common_start_are_shown_whole(repo: Repo) -> None:
     repo.checkpoints.save("s", soft=True)
     repo.checkpoints.inject("s", ref="unrelated")
-    with pytest.raises(InvalidInputError, match="nothing in common"):
-        repo.forks.compare("main", "unrelated")
+    found = repo.forks.compare("main", "unrelated")
+    assert not found.is_related
+    assert found.start == "no common start: all messages of both are shown"
+    for side in (found.left, found.right):
+        assert len(side.messages) == len(repo.compile(side.name).messages)
+    repo.forks.create("idea")
+    assert repo.forks.compare("main", "idea").is_related
 
 
 def test_the_loser_is_archived_with_its_conclusion(repo: Repo) -> None:

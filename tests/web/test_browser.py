@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
+from benchmarks.browser import FLAGS, NAMES
 from tests.web.support.attacks import CORPUS, hostile_repository
 from tests.web.support.served import served
 from trace_store import Environment, Message, Reasoning, Text, ToolCall, ToolResult
@@ -22,14 +23,7 @@ from trace_store.repo.repository import Repo
 from trace_store.web.server import Server
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM = next((found for name in NAMES if (found := shutil.which(name))), None)
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"),
-    *("--disable-component-update", "--disable-sync", "--disable-quic"),
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)
-
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 
 
@@ -160,6 +154,8 @@ def test_new_messages_appear_and_the_place_is_kept(browser: Any, tmp_path: Path)
     with tab(browser, tmp_path) as here:
         page = here.open("/session?name=main")
         page.wait_for_selector("#live.on")
+        for each in (page.locator("h1"), page.get_by_role("button", name="Trim")):
+            assert each.bounding_box()["y"] >= 0, "title and actions are on the screen at the end"
         count = page.locator("#messages article").count()
         repo.append("user", "It is new and at the end")
         page.locator("#messages").get_by_text("It is new and at the end").wait_for()

@@ -249,9 +249,55 @@ def test_two_branches_are_shown_side_by_side() -> None:
     assert f'href="/session?name=idea&amp;at={theirs}"' in page
     whole = client.part("/message", name="idea", at=theirs)["html"]
     assert articles(whole) == [theirs]
-    assert "nothing in common" in client.page("/compare", left="main", right=_orphan(repo))
+    assert "no common start" in client.page("/compare", left="main", right=_orphan(repo))
     assert "<select" in client.page("/compare")
     client.page("/compare", left="main", right="gone", status=404)
+
+
+def test_sessions_are_called_by_their_titles() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    names = [f"sessions/dev/{number:08x}-aaaa" for number in range(3)]
+    for name, prompt in zip(names, ("Fix the lexer", "Fix the lexer", "Sort it"), strict=True):
+        repo.line(name).append("user", prompt)
+    repo.sessions.list()
+    client = Client(repo)
+    page = client.page("/compare", left=names[0], right=names[2])
+    assert re.findall(r"<th scope=\"col\"[^>]*>([^<]*)", page) == [
+        "Fix the lexer · 000-aaaa",
+        "Sort it",
+    ]
+    assert f'<option value="{names[1]}">Fix the lexer · 001-aaaa</option>' in page
+    assert "Messages of Sort it" in client.page("/trash", name=names[2])
+    head = str(repo.resolve(names[2]))
+    assert '<p class="kicker">Sort it</p>' in client.page("/context", name=names[2], commit=head)
+
+
+def test_an_undo_leaves_nothing_in_the_list_of_deleted_branches() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    repo.append("user", "first")
+    address = str(repo.append("assistant", "second").addresses[0])
+    client = Client(repo)
+    client.act("pin", session="main", message=address)
+    client.act("undo", session="main")
+    assert "Nothing was deleted." in client.page("/trash")
+    repo.branches.create("gone")
+    repo.branches.delete("gone", force=True)
+    assert "<b>gone</b>" in client.page("/trash")
+
+
+def test_the_outline_says_what_its_token_counts_count() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    repo.append("user", "word " * 100)
+    client = Client(repo)
+    (size,) = re.findall(r"<p>([^<]*)</p>", client.part("/outline", name="main")["html"])
+    assert size == f"{repo.compile().token_count} tokens, estimated"
+    repo.record_usage({"input_tokens": 17_000, "output_tokens": 10}, model="claude-opus-4-6")
+    sizes = re.findall(r"<p>([^<]*)</p>", client.part("/outline", name="main")["html"])
+    context = repo.compile()
+    assert sizes == [
+        f"last request, reported: {context.token_count:,} tokens",
+        f"its messages: about {context.message_part:,} tokens",
+    ]
 
 
 def _orphan(repo: Repo) -> str:

@@ -1,11 +1,10 @@
-"""Comparison of two branches since they diverged."""
+"""Comparison of two branches since they diverged, or of two that have nothing in common."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
-from trace_store import errors
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
 from trace_store.checkpoints.work_state import WorkState, work_state
@@ -21,6 +20,9 @@ from trace_store.objects.parts import Part
 from trace_store.store import revision as revisions
 
 _EXCERPT_CHARACTERS = 200
+_MOST_SHOWN = 500
+"""Messages and other lines of one side on a page; the last ones are shown."""
+NO_COMMON_START = "no common start: all messages of both are shown"
 
 
 @value
@@ -39,7 +41,7 @@ class Side:
     Attributes:
         name: the revision as it was given.
         tip: its commit.
-        messages: visible messages since the fork point.
+        messages: visible messages since the fork point, or all without one.
         state: the work state of these messages, with their tokens.
         token_count: tokens of the whole context.
         outcome: the beginning of the last answer since the fork point, or "".
@@ -84,16 +86,25 @@ class ForkComparison:
     """Two branches side by side.
 
     Attributes:
-        point: the newest common commit; None if only messages are common.
+        point: the newest common commit; None if only messages are common, or nothing.
         left: the first side.
         right: the second side.
+        is_related: whether they have a commit or a message in common.
     """
 
-    JSON = "fork_point=point"
+    JSON = "fork_point=point related=is_related"
 
     point: ObjectId | None
     left: Side
     right: Side
+    is_related: bool = True
+
+    @property
+    def start(self) -> str:
+        """Where they diverged, in words."""
+        if self.point:
+            return f"forked at {self.point.short()}"
+        return "forked in the first messages" if self.is_related else NO_COMMON_START
 
     def save_page(self, path: str | os.PathLike[str]) -> None:
         """Write it as an HTML page; another page of Trace is replaced.
@@ -108,12 +119,7 @@ class ForkComparison:
 
 
 def compare_forks(contexts: ContextCompiler, left: str, right: str) -> ForkComparison:
-    """Compare two branches, or other revisions, since they diverged.
-
-    Raises:
-        InvalidInputError: they have no common commit and no common message.
-        As `resolve_commit`.
-    """
+    """Compare two branches, or other revisions, since they diverged; raises as `resolve_commit`."""
     tips = [revisions.resolve_commit(contexts.store, each) for each in (left, right)]
     point, *_ = revisions.commits_of(contexts.store).merge_bases(*tips) or (None,)
     if point is None:  # a fork from the middle of a first commit has the messages, but no commit
@@ -121,12 +127,10 @@ def compare_forks(contexts: ContextCompiler, left: str, right: str) -> ForkCompa
         shared = first & second
     else:
         shared = contexts.fold(point).addresses()
-    if not shared and point is None:
-        raise errors.InvalidInputError("the two have nothing in common, so neither is a fork")
-    sides = [
+    one, two = (
         _side(contexts, name, tip, shared) for name, tip in zip((left, right), tips, strict=True)
-    ]
-    return ForkComparison(point, *sides)
+    )
+    return ForkComparison(point, one, two, point is not None or bool(shared))
 
 
 def _side(contexts: ContextCompiler, name: str, tip: ObjectId, shared: Set[Address]) -> Side:
@@ -159,15 +163,22 @@ def comparison_page(found: ForkComparison) -> str:
 
 
 def comparison_parts(
-    found: ForkComparison, message: Callable[[Side, SideMessage], Markup] | None = None
+    found: ForkComparison,
+    message: Callable[[Side, SideMessage], Markup] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> tuple[Markup, Markup]:
-    """Return the header and the table of a page; `message` returns how a message is shown, by default as one line."""
+    """Return the header and the table of a page.
+
+    Args:
+        found: the comparison.
+        message: returns how a message is shown, by default as one line.
+        names: what a side is called instead of its name.
+    """
     sides = found.left, found.right
-    parted = found.point.short() if found.point else "the first messages"
     top = element(
         "header",
-        element("h1", "Fork comparison"),
-        _pairs([("forked at", parted)]),
+        element("h1", "Comparison"),
+        element("p", found.start, class_="kicker"),
         class_="top",
     )
     sections = [side.sections() for side in sides]
@@ -178,9 +189,12 @@ def comparison_parts(
         else:
             shown = [_lines(each[title]) for each in sections]
         rows.append(_row(title, shown))
-    names = [element("th", side.name, scope="col", dir="auto") for side in sides]
-    heads = element("thead", element("tr", *names))
-    return top, element("table", heads, *rows, class_="sides")
+    heads = [
+        element("th", (names or {}).get(side.name, side.name), scope="col", dir="auto")
+        for side in sides
+    ]
+    table = element("table", element("thead", element("tr", *heads)), *rows, class_="sides")
+    return top, table
 
 
 def _row(title: str, contents: Sequence[Markup]) -> Markup:
@@ -203,8 +217,11 @@ def _lines(lines: Iterable[str]) -> Markup:
 
 
 def _shown(elements: Iterable[Markup]) -> Markup:
-    found = list(elements) or [element("p", "none", class_="none")]
-    return element("div", *found, class_="prose")
+    found = list(elements)
+    more = len(found) - _MOST_SHOWN
+    if more > 0:
+        found = [element("p", f"{more:,} earlier ones", class_="none"), *found[more:]]
+    return element("div", *(found or [element("p", "none", class_="none")]), class_="prose")
 
 
 def _numbers(side: Side) -> list[tuple[str, str]]:

@@ -245,7 +245,8 @@ function isInView(item) {
 }
 
 function visible() {
-  return $$("article", list || main).find((each) => each.getBoundingClientRect().bottom > 80) || null;
+  const head = $(".stays")?.getBoundingClientRect().bottom || 48;
+  return $$("article", list || main).find((each) => each.getBoundingClientRect().bottom > head + 32) || null;
 }
 
 if (list) {
@@ -619,7 +620,7 @@ if (list) {
   box.addEventListener("change", () => setFollow(box.checked));
   follow.append(box, document.createTextNode("Follow"));
   bar.append(follow, make("a", "Export", { href: `/export?${new URLSearchParams({ name: state.name })}`, download: "" }));
-  if (token) bar.append(...Object.entries(onSession).map(([name, run]) => button(name, run)));
+  if (token) bar.prepend(...Object.entries(onSession).map(([name, run]) => button(name, run)));
 }
 document.body.classList.toggle("acts", token !== "");
 main.addEventListener("click", (event) => {

@@ -36,6 +36,8 @@ from trace_store.web import shell
 from trace_store.web.session_page import WINDOW, SessionWindow
 from trace_store.web.shell import (
     Page,
+    cards,
+    counted,
     facts,
     field,
     form,
@@ -46,6 +48,7 @@ from trace_store.web.shell import (
     select,
     short,
     table,
+    titled,
     top,
 )
 
@@ -66,6 +69,7 @@ BREACHES = {
     MOVED: "has another place",
 }
 """What can happen to a message that was sent, by kind of change."""
+NO_SESSIONS = "This repository has no sessions. `trace import --all` imports those of your agents."
 _TOO_FAR = 5_000
 """Commits to search for the step after another."""
 
@@ -103,20 +107,11 @@ def sessions_page(
         button="Filter",
     )
     items = [_session(each, facts_of[each.ref]) for each in shown[:MOST_SESSIONS]]
-    count = count_noun(len(shown), "session")
-    if len(shown) > MOST_SESSIONS:
-        count += f", the first {MOST_SESSIONS} are shown"
-    main = [asked, element("p", count, class_="kicker")]
-    main += [element("ul", *items, class_="cards")] if items else [nothing(_no_sessions(found))]
+    none = "No session matches the filter." if found else NO_SESSIONS
+    main = [asked, counted(shown, "session", MOST_SESSIONS), cards(items, none)]
     return Page(
         "Sessions", top("Sessions"), concat(main), watch=" ".join(LINES), section=shell.SESSIONS
     )
-
-
-def _no_sessions(found: Sequence[SessionInfo]) -> str:
-    if found:
-        return "No session matches the filter."
-    return "This repository has no sessions. `trace import --all` imports those of your agents."
 
 
 def _time(text: str, now: int) -> int | None:
@@ -205,6 +200,7 @@ def context_page(
     title = (
         f"What the model saw before message {stop + 1}" if until else f"Context at {oid.short()}"
     )
+    kicker = titled(repo, name)[name] if name else ""
     main = [
         element("div", *filter(None, steps), class_="switches"),
         _section("Tokens by part", [_parts(context, stop)]),
@@ -228,7 +224,7 @@ def context_page(
             ("tokens", "" if until else f"{context.token_count:,} ({context.token_source})"),
         )
     )
-    return Page(title, top(title, name, head), concat(main), watch=full(name) if name else "")
+    return Page(title, top(title, kicker, head), concat(main), watch=full(name) if name else "")
 
 
 def _steps(
@@ -313,7 +309,7 @@ def _parts(context: CompiledContext, stop: int) -> Markup:
         for at in largest
     ]
     label = element("summary", element("b", "Largest messages"))
-    shown = table(("part", "number", "tokens", "share"), rows)
+    shown = table(("part", "number", "tokens", "share"), rows, "")
     return concat([shown, element("details", label, element("ol", *items))])
 
 
@@ -379,7 +375,7 @@ def _change(change: MessageChange, name: str) -> Markup:
 
 def compare_page(repo: Repo, left: str, right: str) -> Page:
     """Return two branches side by side, or a form to choose them."""
-    names = [each.name for each in repo.branches.list()][:CHOICES]
+    names = _choices(repo)
     asked = form(
         shell.COMPARE,
         "Branches to compare",
@@ -389,13 +385,15 @@ def compare_page(repo: Repo, left: str, right: str) -> Page:
     )
     if not (left and right):
         return Page("Compare", top("Compare"), asked, section=shell.COMPARE)
-    try:
-        head, shown = comparison_parts(repo.forks.compare(left, right), _side_message)
-    except InvalidInputError as error:
-        head, shown = top("Compare"), nothing(f"{error.message}.")
-    main = concat([asked, shown])
+    head, shown = comparison_parts(repo.forks.compare(left, right), _side_message, names)
+    title = f"{names.get(left, left)} and {names.get(right, right)}"
     watch = f"{full(left)} {full(right)}"
-    return Page(f"{left} and {right}", head, main, watch=watch, section=shell.COMPARE)
+    return Page(title, head, concat([asked, shown]), watch=watch, section=shell.COMPARE)
+
+
+def _choices(repo: Repo) -> dict[str, str]:
+    """Return the names of branches to choose from, and what they are called."""
+    return titled(repo, *(each.name for each in repo.branches.list()[:CHOICES]))
 
 
 def _side_message(side: Side, message: SideMessage) -> Markup:
@@ -417,6 +415,7 @@ def _side_message(side: Side, message: SideMessage) -> Markup:
 def checkpoints_page(repo: Repo) -> Page:
     """Return the list of checkpoints, the newest first."""
     found = sorted(repo.checkpoints.list(), key=lambda each: -each.time)
+    titles = titled(repo, *{short(each.branch) for each in found if each.branch})
     rows = []
     for each in found:
         branch = short(each.branch)
@@ -430,7 +429,7 @@ def checkpoints_page(repo: Repo) -> Page:
             fork = each.ref.removeprefix(FORKS)
             links.append(link("compare", shell.COMPARE, "jump", left=branch, right=fork))
         kind = "automatic" if each.is_automatic else each.trigger
-        session = [link(branch, shell.SESSION, name=branch)] if branch else []
+        session = [link(titles[branch], shell.SESSION, name=branch)] if branch else []
         rows.append(
             [
                 element("b", each.name),
@@ -442,7 +441,7 @@ def checkpoints_page(repo: Repo) -> Page:
             ]
         )
     heads = ("name", "kind", "branch", "reason", "time", "show")
-    main = table(heads, rows) if rows else nothing("There are no checkpoints.")
+    main = table(heads, rows, "There are no checkpoints.")
     return Page(
         "Checkpoints", top("Checkpoints"), main, watch=CHECKPOINTS, section=shell.CHECKPOINTS
     )
@@ -452,10 +451,10 @@ def trash_page(repo: Repo, name: str) -> Page:
     """Return the trash: messages that a branch hides, and refs that were deleted."""
     head = repo.head.ref
     name = name or (short(head) if head else "")
-    names = [each.name for each in repo.branches.list()][:CHOICES]
+    names = _choices(repo)
     asked = form(shell.TRASH, "Branch", select("name", "branch", names, name), button="Show")
     found = repo.trash.list(ref=name)
-    others = repo.trash.list(kinds=("branch", "tag", "checkpoint")).refs
+    deleted = repo.trash.list(kinds=("branch", "tag", "checkpoint")).refs
     messages = [
         [
             link(
@@ -475,23 +474,22 @@ def trash_page(repo: Repo, name: str) -> Page:
     refs = [
         [
             element("b", each.name),
-            each.kind if not each.exists else f"{each.kind}, moved",
+            each.kind,
             each.text,
             moment(each.time),
             _restore(each.ref),
         ]
-        for each in others
+        for each in deleted
+        if not each.exists  # the earlier tips of others are what Undo and Redo are for
     ]
     main = [
         asked,
-        element("h2", f"Messages of {name}" if name else "Messages"),
-        table(("message", "role", "tokens", "removed", "action"), messages)
-        if messages
-        else nothing("No message was removed."),
-        element("h2", "Branches, tags and checkpoints"),
-        table(("name", "kind", "last commit", "deleted", "action"), refs)
-        if refs
-        else nothing("Nothing was deleted."),
+        element("h2", f"Messages of {names.get(name, name)}" if name else "Messages"),
+        table(
+            ("message", "role", "tokens", "removed", "action"), messages, "No message was removed."
+        ),
+        element("h2", "Deleted branches, tags and checkpoints"),
+        table(("name", "kind", "last commit", "deleted", "action"), refs, "Nothing was deleted."),
     ]
     holder = element("div", *main, id="trash", data_name=name)
     return Page("Trash", top("Trash"), holder, watch="refs/", section=shell.TRASH)
@@ -528,9 +526,7 @@ def trajectories_page(repo: Repo, *, q: str = "", why: str = "") -> Page:
             )
             for each in hits
         ]
-        main.append(
-            element("ul", *items, class_="cards") if items else nothing("No event matches.")
-        )
+        main.append(cards(items, "No event matches."))
     else:
         rows = [
             [
@@ -543,7 +539,7 @@ def trajectories_page(repo: Repo, *, q: str = "", why: str = "") -> Page:
             for each in repo.trajectories.list(limit=MOST_SESSIONS)
         ]
         heads = ("trajectory", "status", "decisions", "agents", "last event")
-        main.append(table(heads, rows) if rows else nothing("There are no trajectories."))
+        main.append(table(heads, rows, "There are no trajectories."))
     return Page(
         "Trajectories",
         top("Trajectories"),

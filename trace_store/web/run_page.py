@@ -12,7 +12,19 @@ from trace_store.repo.repository import Repo
 from trace_store.runs.reading import RunInfo
 from trace_store.runs.steps import INTERRUPTED, STATES, StepRecord, StepSource
 from trace_store.web import shell
-from trace_store.web.shell import Page, facts, form, link, moment, nothing, select, short, top
+from trace_store.web.shell import (
+    Page,
+    cards,
+    counted,
+    facts,
+    form,
+    link,
+    moment,
+    nothing,
+    select,
+    short,
+    top,
+)
 
 STEPS = 200
 """Steps of one page."""
@@ -35,12 +47,8 @@ def runs_page(repo: Repo, *, state: str = "", agent: str = "") -> Page:
         button="Filter",
     )
     items = [run_card(each) for each in found[:MOST_RUNS]]
-    count = count_noun(len(found), "run")
-    if len(found) > MOST_RUNS:
-        count += f", the first {MOST_RUNS} are shown"
     none = "No run matches the filter." if every else "No agent has recorded a run here."
-    main = [asked, element("p", count, class_="kicker")]
-    main += [element("ul", *items, class_="cards")] if items else [nothing(none)]
+    main = [asked, counted(found, "run", MOST_RUNS), cards(items, none)]
     return Page("Runs", top("Runs"), concat(main), watch=RUNS, section=shell.RUNS)
 
 

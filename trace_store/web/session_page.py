@@ -247,17 +247,14 @@ def session_page(
         **{f"data_{key}": str(fact) for key, fact in window.facts().items()},
     )
     empty = [] if session.count else [shell.nothing("This session has no messages.")]
-    top = shell.top(
-        title,
-        session.format or "branch",
-        _head_facts(session, name),
-        _switches(session, name, "1" if window.hidden else ""),
-    )
+    switches = _switches(session, name, "1" if window.hidden else "")
     return Page(
         title=title,
-        top=top,
+        top=shell.top(title, "", switches, class_="top stays"),
         main=concat([*empty, shown]),
-        beside=element("div", shell.nothing("…"), id="outline"),
+        beside=concat(
+            [_head_facts(session, name), element("div", shell.nothing("…"), id="outline")]
+        ),
         watch=" ".join((session.ref, CHECKPOINTS, RUNS)),
         section=shell.SESSIONS,
         query=q,
@@ -336,9 +333,9 @@ def marks(repo: Repo, name: str) -> dict[str, Any]:
 def _head_facts(session: ExportSession, name: str) -> Markup:
     return facts(
         (
+            ("agent", session.format),
             ("model", session.model),
             ("messages", f"{len(session.context):,}"),
-            ("tokens", f"{session.context.token_count:,} ({session.context.token_source})"),
             ("record" if name.startswith(RECORDS) else "branch", name),
         )
     )
@@ -353,11 +350,9 @@ def _switches(session: ExportSession, name: str, hidden: str) -> Markup:
     shown.append(
         element("label", element("input", type="checkbox", id="show-marks"), "Markdown marks")
     )
-    shown.append(
-        link("what the model sees now", shell.CONTEXT, name=name, commit=session.commit.hex())
-    )
+    shown.append(link("what the model sees", shell.CONTEXT, name=name, commit=session.commit.hex()))
     shown.append(link("beginning", shell.SESSION, name=name, start="0", hidden=hidden))
-    label = "without hidden messages" if hidden else "with hidden messages"
+    label = "without hidden" if hidden else "with hidden"
     shown.append(link(label, shell.SESSION, name=name, hidden="" if hidden else "1"))
     return element("div", *shown, class_="switches")
 
@@ -388,14 +383,19 @@ def outline(repo: Repo, name: str, *, hidden: bool) -> dict[str, Any]:
 
 
 def _gauge(repo: Repo, session: ExportSession) -> Iterator[Markup]:
-    """Yield the size of the context, beside the limit of the session or the budget of the repository."""
+    """Yield the size of the context, beside the session's limit or the repository's budget, and of its messages."""
     limit = repo.store.config.budget or 0
     if session.ref and (opened := repo.sessions.open(session.ref).facts).type:
         limit = opened.limit
-    tokens = session.context.token_count
-    label = f"{tokens:,} of {limit:,} tokens" if limit else f"{tokens:,} tokens"
-    meter = element("meter", aria_label=label, max=str(limit), value=str(tokens))
-    yield element("p", label, *([meter] if limit else []))
+    context = session.context
+    label = f"{context.token_count:,}{f' of {limit:,}' if limit else ''} tokens"
+    meter = element("meter", aria_label=label, max=str(limit), value=str(context.token_count))
+    if context.reported_token_count is None:
+        yield element("p", f"{label}, estimated", *([meter] if limit else []))
+        return
+    what = "with what came since" if context.token_source.endswith("+estimate") else "reported"
+    yield element("p", f"last request, {what}: {label}", *([meter] if limit else []))
+    yield element("p", f"its messages: about {context.message_part:,} tokens")
 
 
 def _strip(repo: Repo, session: ExportSession, name: str) -> Iterator[Markup]:

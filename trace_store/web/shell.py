@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import functools
 import pkgutil
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 from urllib.parse import urlencode
 
 from trace_store.base.frozen import value
 from trace_store.base.ident import format_time
 from trace_store.base.oid import sha256_base64
+from trace_store.context.wording import excerpt
 from trace_store.contracts.ref_names import BRANCHES, RECORDS
 from trace_store.errors import StorageError
 from trace_store.exporters.html.markup import Markup, concat, element, plain
 from trace_store.exporters.html.page import style
-from trace_store.exporters.overview import format_moment
+from trace_store.exporters.overview import TITLE_CHARACTERS, count_noun, format_moment
+from trace_store.repo.repository import Repo
 from trace_store.trajectories.views.page import trajectory_style
 
 SESSIONS, SESSION, CONTEXT, COMPARE, CHECKPOINTS, TRASH, TRAJECTORIES, TRAJECTORY, SEARCH = (
@@ -33,6 +37,10 @@ _SECTIONS = (
     (TRASH, "Trash"),
     (TRAJECTORIES, "Trajectories"),
 )
+
+
+ENDING = 8
+"""Characters of a name that tell sessions with the same title apart."""
 
 
 @value
@@ -82,6 +90,17 @@ def full(name: str) -> str:
     return name if name.startswith(RECORDS) else f"{BRANCHES}{name}"
 
 
+def titled(repo: Repo, *names: str) -> dict[str, str]:
+    """Return what branches are called on a page, by name: the titles of their sessions, which differ."""
+    titles = repo.sessions.titles(*map(full, names))
+    shown = {name: excerpt(titles[full(name)], TITLE_CHARACTERS) or name for name in names}
+    uses = Counter(shown.values())
+    return {
+        name: text if uses[text] == 1 or text == name else f"{text} · {name[-ENDING:]}"
+        for name, text in shown.items()
+    }
+
+
 def moment(milliseconds: int) -> Markup:
     """Return a time in UTC, which the script shows in the reader's time zone."""
     if not milliseconds:
@@ -90,18 +109,31 @@ def moment(milliseconds: int) -> Markup:
     return element("time", f"{shown} UTC", datetime=format_time(milliseconds))
 
 
-def top(title: str, kicker: str = "", *more: Markup) -> Markup:
+def top(title: str, kicker: str = "", *more: Markup, class_: str = "top") -> Markup:
     """Return the header of a page."""
     words = [element("p", kicker, class_="kicker")] if kicker else []
-    return element("header", *words, element("h1", title, dir="auto"), *more, class_="top")
+    return element("header", *words, element("h1", title, dir="auto"), *more, class_=class_)
 
 
-def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Markup:
-    """Return a table."""
+def table(heads: Iterable[str], rows: Sequence[Iterable[str]], none: str) -> Markup:
+    """Return a table, or a sentence if it has no rows."""
+    if not rows:
+        return nothing(none)
     head = element("tr", *(element("th", each, scope="col") for each in heads))
     body = [element("tr", *(element("td", cell, dir="auto") for cell in row)) for row in rows]
     shown = element("table", element("thead", head), element("tbody", *body), class_="list")
     return element("div", shown, class_="wide")
+
+
+def cards(items: Sequence[Markup], none: str, class_: str = "cards") -> Markup:
+    """Return a list of cards, or a sentence if there are none."""
+    return element("ul", *items, class_=class_) if items else nothing(none)
+
+
+def counted(found: Sequence[Any], noun: str, most: int) -> Markup:
+    """Return how many there are, of which a list shows the first ones."""
+    more = f", the first {most} are shown" if len(found) > most else ""
+    return element("p", f"{count_noun(len(found), noun)}{more}", class_="kicker")
 
 
 def nothing(text: str) -> Markup:
@@ -119,11 +151,16 @@ def facts(rows: Iterable[tuple[str, str]]) -> Markup:
     return element("dl", *shown, class_="facts")
 
 
-def select(name: str, label: str, options: Iterable[str], chosen: str) -> Markup:
-    """Return a choice; the first option means any."""
+def select(
+    name: str, label: str, options: Iterable[str] | Mapping[str, str], chosen: str
+) -> Markup:
+    """Return a choice, in which a mapping says what each option is called; the first option means any."""
+    names = options if isinstance(options, Mapping) else {each: each for each in options}
     shown = [element("option", f"any {label}", value="")]
     shown += [
-        element("option", each, value=each, selected=each == chosen) for each in options if each
+        element("option", text, value=each, selected=each == chosen)
+        for each, text in names.items()
+        if each
     ]
     return element("select", *shown, name=name, aria_label=label)
 

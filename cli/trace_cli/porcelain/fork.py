@@ -131,6 +131,8 @@ def _comparison_lines(invocation: Invocation, found: ForkComparison) -> Iterator
             columns = [_wrapped(each[0], width) for each in columns]
         rows += _rows(title, columns)
     shown = [(row[0], *(fit(one_line(cell, 500), width) for cell in row[1:])) for row in rows]
+    if not found.is_related:
+        yield found.start
     since = f"since {found.point.short()}" if found.point else ""
     header = [since, *(fit(safe(side.name), width) for side in sides)]
     yield from table(invocation, header, shown, LEFT * 3)
