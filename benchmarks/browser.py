@@ -41,9 +41,8 @@ def chromium() -> Iterator[Any]:
     except ImportError as error:
         raise SystemExit("Playwright is not installed: pip install playwright") from error
     with playwright.sync_playwright() as engine:
-        browser = engine.chromium.launch(executable_path=program, args=FLAGS)
-        yield browser
-        browser.close()
+        with engine.chromium.launch(executable_path=program, args=FLAGS) as browser:
+            yield browser
 
 
 def start(command: tuple[str, ...], folder: Path, home: Path, ready: str) -> tuple[Any, str]:
@@ -73,12 +72,14 @@ def stop(process: Any) -> None:
 def trace_page(browser: Any, folder: Path, home: Path, **options: Any) -> Iterator[tuple[Any, str]]:
     """Serve the page of a repository; yield a context of the browser that is let in, and the address."""
     process, line = start(WEB, folder, home, '"link"')
-    said = json.loads(line)
-    context = browser.new_context(**options)
-    context.new_page().goto(said["link"])
-    yield context, said["address"].rstrip("/")
-    context.close()
-    stop(process)
+    try:
+        said = json.loads(line)
+        context = browser.new_context(**options)
+        context.new_page().goto(said["link"])
+        yield context, said["address"].rstrip("/")
+        context.close()
+    finally:
+        stop(process)
 
 
 class Screen:
