@@ -40,9 +40,11 @@ def chromium() -> Iterator[Any]:
         playwright = importlib.import_module("playwright.sync_api")
     except ImportError as error:
         raise SystemExit("Playwright is not installed: pip install playwright") from error
-    with playwright.sync_playwright() as engine:
-        with engine.chromium.launch(executable_path=program, args=FLAGS) as browser:
-            yield browser
+    with (
+        playwright.sync_playwright() as engine,
+        engine.chromium.launch(executable_path=program, args=FLAGS) as browser,
+    ):
+        yield browser
 
 
 def start(command: tuple[str, ...], folder: Path, home: Path, ready: str) -> tuple[Any, str]:

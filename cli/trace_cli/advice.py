@@ -121,7 +121,7 @@ HINTS: dict[str, str] = {
     ErrorCode.NO_FULL_TEXT_SEARCH: "`trace search --regex` works without it",
     ErrorCode.RENDER: "without --strict it is repaired on the fly; `trace repair` creates a repaired branch",
     ErrorCode.BUDGET: "omit --strict to print it anyway; `trace config budget` sets the limit",
-    ErrorCode.TARGET_UNREACHABLE: "give a larger --to; `trim --dry-run` or `compress --plan` shows what stays",
+    ErrorCode.TARGET_UNREACHABLE: "give a larger target, or trim with --partial; `trim --dry-run` shows what stays",
     ErrorCode.MODEL_UNREACHABLE: "`trace model` shows the settings, `trace model test` tries them; nothing was written",
     ErrorCode.MODEL_REFUSED: "`trace model` shows where the key comes from; nothing was written",
     ErrorCode.MODEL_NONSENSE: "try again, or another model: `trace config model.name NAME`; nothing was written",

@@ -17,9 +17,10 @@ from tests.compression.support.agent_session import (
 )
 from tests.importers.support.transcripts import each_chosen_file
 from tests.support.pictures import png
-from trace_store import Image, Message, Reasoning, Repo, Text, ToolResult
+from trace_store import Image, Message, Opaque, Reasoning, Repo, Text, ToolResult
 from trace_store.compression.cuts import shortened
 from trace_store.compression.trim import OUTPUT, STEPS, plan
+from trace_store.context.activity import RUN, Action
 from trace_store.errors import BudgetError, InvalidInputError, UnbornBranchError
 from trace_store.importers.import_file import import_paths
 from trace_store.objects.commit import read_commit
@@ -591,3 +592,38 @@ def test_a_reference_says_that_its_text_was_cut_and_that_is_counted() -> None:
                 assert found[f"call_{number}"] == f"[{name}.py was written again in {write}{cut}]"
             repo.undo()
         assert repo.compile().token_count == before
+
+
+@pytest.mark.parametrize("name", ["compaction", "compaction_summary", "context_compaction"])
+def test_what_a_provider_compacted_stays(name: str) -> None:
+    """No text replaces it: it is all that the model knows of the windows before."""
+    block = json.dumps({"type": name, "id": "cmp_1", "encrypted_content": "ciphertext" * 40})
+    summary = Opaque("openai", block)
+    with Repo.memory() as compacted:
+        compacted.commit([Message("user", "Go on."), Message("assistant", [summary])])
+        append_steps(compacted, 1, 12)
+        for _ in range(2):
+            compacted.compression.trim(plan(compacted.writer.contexts, to=0)[0].after)
+            assert summary in compacted.compile().messages[1].parts
+        append_steps(compacted, 20, 12)
+        compacted.compression.compress(half(compacted), force=True)
+        assert summary in compacted.compile().messages[1].parts
+
+
+def test_a_target_is_refused_only_if_a_smaller_one_is(repo: Repo) -> None:
+    smallest = plan(repo.writer.contexts, to=0)[0].after
+    for more in range(0, 2000, 97):
+        assert plan(repo.writer.contexts, to=smallest + more)[0].met, more
+
+
+def test_how_a_check_ended_stays_in_a_short_output() -> None:
+    lines = [f"  {number} of a long table of scores" for number in range(300)]
+    lines[200] = "RESULT: FAIL  (0/1 scored >= 80%, mean: 0%)"
+    assert lines[200] in shortened("\n".join(lines), 80, "1a2b3c4d.0")
+
+
+@pytest.mark.parametrize(
+    "command", ["pnpm --filter @scope/worker test", "npm -w app test", "yarn --cwd web run test"]
+)
+def test_tests_of_one_package_are_tests(command: str) -> None:
+    assert Action(RUN, (), command).is_test

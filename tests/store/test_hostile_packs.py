@@ -30,8 +30,6 @@ from trace_store.odb.pack import (
     MAXIMUM_DESCRIPTORS,
     MAXIMUM_DICTIONARY_BYTES,
     MAXIMUM_FRAME_OBJECTS,
-    MAXIMUM_PACK_FRAMES,
-    MAXIMUM_PACK_OBJECTS,
     NEEDS_DICTIONARY,
     SHORT_LINKS,
     VERSION,
@@ -163,11 +161,13 @@ class TestBombs:
         assert list(packs.iterate()) == []
         assert set(packs.damaged) == set(packs.names())
 
-    def test_objects_and_frames_of_a_pack_are_counted(self, tmp_path: Path) -> None:
-        full = frame_of([b""] * MAXIMUM_FRAME_OBJECTS)
-        count = MAXIMUM_PACK_OBJECTS // MAXIMUM_FRAME_OBJECTS + 1
-        write_raw(tmp_path / "a", HEAD + count * full + END, count, 0)
-        count = MAXIMUM_PACK_FRAMES + 1
+    def test_objects_and_frames_of_a_pack_are_counted(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("trace_store.odb.pack.MAXIMUM_PACK_OBJECTS", 200)
+        monkeypatch.setattr("trace_store.odb.pack.MAXIMUM_PACK_FRAMES", 100)
+        write_raw(tmp_path / "a", HEAD + 21 * frame_of([b""] * 10) + END, 21, 0)
+        count = 101
         write_raw(tmp_path / "b", HEAD + count * frame_of([b""]) + END, count, 0)
         for folder, message in (
             (tmp_path / "a", "too many objects"),

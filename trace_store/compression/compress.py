@@ -52,7 +52,8 @@ from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.content import read_content, text_of
 from trace_store.objects.message import Message, load_parts, part_blobs
-from trace_store.objects.parts import Text, ToolCall, ToolResult
+from trace_store.objects.parts import Opaque, Part, Text, ToolCall, ToolResult
+from trace_store.providers.media import is_compaction
 from trace_store.store.revision import resolve_commit
 from trace_store.store.store import Store
 
@@ -335,7 +336,13 @@ class Planner:
             return "instructions"
         if entry.priority == ops.PINNED:
             return "pinned"
+        if any(map(is_compaction, self._opaque_parts(entry))):
+            return "a summary of the provider's own"
         return "waiting for a result" if self._is_open(entry) else ""
+
+    def _opaque_parts(self, entry: Entry) -> list[Part]:
+        stored = [part for part in entry.parts if part["type"] == Opaque.type]
+        return list(load_parts(stored, self.store.objects.read))
 
     def _is_open(self, entry: Entry) -> bool:
         """Return True for a call without a result in the user's last turn: the result may still come."""

@@ -151,7 +151,17 @@ class _Trim:
         target: int,
         keep_last: int | None,
         within: Collection[Address],
+        share_of_tail: float = 0.5,
     ) -> None:
+        """Set the context and the target.
+
+        Args:
+            working: the context.
+            target: its maximum tokens; -1 saves as much as possible.
+            keep_last: as in `plan`.
+            within: the messages that may change.
+            share_of_tail: the share of what is not fixed that the newest messages may take and stay whole.
+        """
         self.working = working
         self.target = target
         self.outside = {
@@ -159,7 +169,7 @@ class _Trim:
         }
         self.unread = unread_from([each.role for each in working.messages])
         self.newest_output, self.room, self.is_newest_cut = -1, 0, False
-        self.tail = self._start_of_tail(keep_last)
+        self.tail = self._start_of_tail(keep_last, share_of_tail)
         self.sizes = tuple(working.tokens)
         self.repeats = repeats(working, self._may_leave)
         self.holders: set[int] = set()
@@ -170,7 +180,7 @@ class _Trim:
         self.savings: dict[str, Counter[int]] = {}
         self.reasons: dict[int, str] = {}
 
-    def _start_of_tail(self, keep_last: int | None) -> int:
+    def _start_of_tail(self, keep_last: int | None, share: float) -> int:
         """Return the position from which messages stay whole."""
         working = self.working
         turns = working.user_turns()
@@ -182,7 +192,7 @@ class _Trim:
             return first
         rest = working.total - sum(working.tokens)
         fixed = rest + sum(working.tokens[at] for at in {*turns, *working.kept})
-        at, room = len(working.messages), max(SMALLEST_TAIL, (self.target - fixed) // 2)
+        at, room = len(working.messages), max(SMALLEST_TAIL, int((self.target - fixed) * share))
         while at > first and room >= working.tokens[at - 1]:
             at -= 1
             room -= working.tokens[at]
@@ -471,10 +481,15 @@ def plan(
         UnbornBranchError: the branch has no commit.
     """
     working = working_context(contexts, compiled)
-    before = working.total
+    before, target = working.total, -1 if to is None else to
     within = select(contexts.store, working.tip, working.fold, range)
-    planned = _Trim(working, -1 if to is None else to, keep_last, within)
+    planned = _Trim(working, target, keep_last, within)
     planned.run(steps)
+    if to is not None and keep_last is None and not planned.is_done():
+        # What a small target leaves no room for is the newest messages, which stay whole where they can.
+        working = working_context(contexts, compiled)
+        planned = _Trim(working, target, keep_last, within, share_of_tail=0)
+        planned.run(steps)
     return planned.result(to, before), working
 
 

@@ -19,6 +19,7 @@ from trace_store.context.wording import excerpt, is_report
 from trace_store.objects import operations as ops
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Text, ToolCall, ToolResult
+from trace_store.providers.media import is_compaction
 from trace_store.store.revision import resolve_commit
 
 TYPE_CHECKING = False
@@ -308,4 +309,5 @@ def _is_protected(message: LoadedMessage) -> bool:
         or message.kind == "instruction"
         or message.priority in (ops.PINNED, ops.IMPORTANT)
         or message.ghost
+        or any(map(is_compaction, message.parts))
     )

@@ -76,7 +76,8 @@ _HEADER = re.compile(
 )
 """Lines that Codex puts before the output of a command."""
 _TEST = re.compile(
-    r"(?<![\w-])(?:pytest|tox|nox|unittest|go test|cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun)(?: run)?(?: -\S+)* test"
+    r"(?<![\w-])(?:pytest|tox|nox|unittest|go test|cargo (?:test|nextest)"
+    r"|(?:npm|pnpm|yarn|bun)(?: run| -(?:F|C|w|-filter|-dir|-cwd|-prefix|-workspace) \S+| -\S+)* test"
     r"|jest|vitest|mocha|mvn test|gradle\w* test|rspec|phpunit|ctest|make (?:test|check)"
     r"|mise run test\S*)(?![\w-]|\.\w)"
 )
@@ -88,7 +89,8 @@ _FAILURE = re.compile(
 )
 """How an output begins that reports a failure, in formats without a flag for it."""
 _SAYS_FAILURE = re.compile(
-    r"\(fail\)|^\W*(?:FAIL(?:ED|URE)?|ERROR)\b|---? FAIL|\.\.\. FAILED|^\s*not ok\b|^\s*[✗✘✕×]|^E\s{2,}\S"
+    r"\(fail\)|^\W*(?:(?i:result|status|verdict): )?(?:FAIL(?:ED|URE)?|ERROR)\b|---? FAIL"
+    r"|\.\.\. FAILED|^\s*not ok\b|^\s*[✗✘✕×]|^E\s{2,}\S"
     r"|(?i:\b(?:error|fatal|panic|exception|failure)(?:\[[\w-]+\]| [a-z]{1,5}-?\d+)?: )"
     r"|\w*(?:Error|Exception)(?:: | \[|$)|^\S+?:\d+:\d+: \w|\d+:\d+\s+error\b"
     r"|\bE(?:CONN[A-Z]+|NOENT|ACCES|ADDRINUSE|TIMEDOUT|PERM|PIPE|NOTFOUND)\b|^\s*ERROR\b"
@@ -105,7 +107,7 @@ _NONE_FAILED = re.compile(
 _COUNTS_CHECKS = re.compile(
     r"(?:^|[^\w\s]\s*|\b(?:tests?|files?|suites?|specs?|examples?)\s+)\d[\d,]* "
     r"(?:tests? )?(?:pass(?:ed|ing)?|fail(?:ed|ing|ures?)?|errors?)\b"
-    r"|\b(?:built in|build succeeded|all checks passed)\b",
+    r"|\b(?:built in|build succeeded|all checks passed)\b|^\W*(?:result|status|verdict): (?:pass|fail)(?:ed)?\b",
     re.IGNORECASE,
 )
 """Lines that say how tests, a build or a linter ended."""

@@ -161,6 +161,16 @@ def opaque_block(part: Opaque) -> dict[str, Any] | None:
     return block if block is not None and isinstance(block.get("type"), str) else None
 
 
+_COMPACTIONS = ("compaction", "compaction_summary", "context_compaction")
+"""Types of the blocks into which providers compact a conversation, as Anthropic's and OpenAI's schemas name them."""
+
+
+def is_compaction(part: object) -> bool:
+    """Return True for a provider's block of an earlier conversation, which no text can replace."""
+    block = opaque_block(part) if isinstance(part, Opaque) else None
+    return block is not None and block["type"] in _COMPACTIONS
+
+
 def block_fault(block: dict[str, Any], most: ImageLimits = ANTHROPIC_IMAGES) -> str:
     """Return the fault of an Anthropic image or document block; "" if there is none."""
     source = block.get("source")
