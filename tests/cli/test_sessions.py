@@ -130,3 +130,33 @@ def test_only_sessions_that_changed_are_read(
     session("commit", "--user", "more")
     assert len(listed(session)) == 6
     assert len(read) == 1
+
+
+def test_a_prompt_that_comes_later_is_found_and_a_damaged_list_is_read_again(
+    ok: Run,
+) -> None:
+    ok("commit", "-q", "--system", "You are terse.")
+    assert not listed(ok)[0].get("prompt")
+    ok("commit", "-q", "--user", "The first question")
+    for number in range(listing._ENDS + 1):
+        ok("commit", "-q", "--assistant", f"step {number}")
+    ok("commit", "-q", "--user", "Thanks")
+    for _ in range(2):
+        assert listed(ok)[0]["prompt"] == "The first question"
+        ok("commit", "-q", "--assistant", "more")
+    cache = Path(".trace/cache/sessions")
+    for damage in ({"version": listing.VERSION}, {"sessions": {"refs/heads/main": [1]}}):
+        cache.write_text(json.dumps({"version": listing.VERSION, **damage}))
+        assert listed(ok)[0]["prompt"] == "The first question"
+
+
+def test_a_first_listing_leaves_no_index_and_a_grown_session_gets_one(
+    session: Run,
+) -> None:
+    assert listed(session)[0]["message_count"] == 16
+    folder = Path(".trace/index")
+    assert not list(folder.glob("*"))
+    session("commit", "-q", "--user", "one more")
+    (grown,) = listed(session)
+    assert grown["message_count"] == 17
+    assert list(folder.glob("*"))

@@ -423,3 +423,14 @@ def test_an_append_to_a_long_sequence_writes_few_nodes() -> None:
 def test_any_bytes_are_split_so_that_they_come_back(data: bytes) -> None:
     pieces = split_array(data)
     assert pieces is None or data.endswith(b"".join(pieces))
+
+
+def test_a_commit_keeps_the_values_of_one_that_goes(repo: Repo) -> None:
+    records = Records(repo.writer)
+    step(records, 0)
+    tip = repo.line(NAME).append("user", "by hand").oid
+    before = {name: records.read(value) for name, value in records.state(tip).values.items()}
+    (new,) = records.keep_only({NAME: tip}, [tip]).values()
+    assert new is not None
+    found = {name: records.read(value) for name, value in records.state(new).values.items()}
+    assert found == before != {}

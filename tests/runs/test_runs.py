@@ -471,3 +471,28 @@ def test_some_steps_of_a_run_are_read(repo: Repo) -> None:
         assert found.earlier == (numbers[0] - 1 if numbers else 10)
     with pytest.raises(errors.InvalidInputError, match="limit is a count"):
         repo.runs.read("nightly", limit=-1)
+
+
+def test_a_run_may_be_left_in_another_context_and_ended_within_a_step(tmp_path: Path) -> None:
+    async def leave(repo: Repo) -> str:
+        async def session() -> Any:
+            async with repo.runs.start("by a generator") as run:
+                yield run
+
+        found = session()
+        run = await asyncio.create_task(anext(found))
+        await asyncio.create_task(found.aclose())
+        return str(run.state.status)
+
+    with Repo.init(tmp_path, author="ada") as repo:
+        assert asyncio.run(leave(repo)) != "running"
+        run = repo.runs.start("ended")
+
+        def work() -> None:
+            with run, run.step("thinking", "a thought"):
+                run.fail("stopped")
+                raise ValueError("mine")
+
+        with pytest.raises(ValueError, match="mine"):
+            work()
+        assert run.state.status == "failed"

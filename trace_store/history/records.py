@@ -373,7 +373,9 @@ class Records:
                 self._states.clear()
             self._states[state.commit] = state
             if state.facts and is_on_top:  # else a look-up indexes it
-                self._unindexed.append((name, before, state.commit, state.facts))
+                self._unindexed.append(
+                    Written(name, before, state.parent, state.commit, state.facts)
+                )
                 if len(self._unindexed) >= _UNINDEXED:
                     self._note_written()
 
@@ -419,9 +421,10 @@ class Records:
             Operation
         ] = []  # what commits that go do to messages, since the last one that stays
         is_unchanged = True
+        is_behind_gap = False
         for oid, commit in [*self.lines([tip])][::-1]:
             if oid not in wanted:
-                is_unchanged = False
+                is_unchanged, is_behind_gap = False, True
                 gap += _message_operations(oid, commit)
                 continue
             if is_unchanged:
@@ -432,7 +435,12 @@ class Records:
                 operations = [*self._carried(oid), *others]
             else:
                 operations = [*gap, *ops.carried_operations(oid, commit)]
-            gap = []
+            if (
+                is_behind_gap and ops.records_of(commit) is None
+            ):  # a commit that goes has its values
+                stored = {n: (v.type, v.content) for n, v in self.state(oid).values.items()}
+                operations += [ops.records(stored)] if stored else []
+            gap, is_behind_gap = [], False
             rewritten = Commit(
                 [] if last is None else [last],
                 commit.author,

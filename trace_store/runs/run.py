@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -110,9 +111,10 @@ class _Scope(ABC):
         await asyncio.to_thread(self._leave, error)
 
     def _reset(self) -> None:
-        if self._token is not None:
-            _current.reset(self._token)
-            self._token = None
+        token, self._token = self._token, None
+        if token is not None:
+            with suppress(ValueError):  # another context than it was entered in, as of a generator
+                _current.reset(token)
 
 
 class SubstepScope(_Scope):
@@ -270,7 +272,7 @@ class RunStep(_Scope):
             self._check()
             now = self.run._now()
             parts = tuple(
-                part if part.completed else replace(part, completed=now)
+                part if part.completed else replace(part, completed=max(now, part.started))
                 for part in self.value.substeps
             )
             self.value = self.run._recorder.end(
@@ -295,7 +297,7 @@ class RunStep(_Scope):
         self.run._note(self.number, number, substep=part)
 
     def _leave(self, error: BaseException | None) -> None:
-        if self.value.is_running:
+        if self.value.is_running and self.run.state.is_running:
             self.complete() if error is None else self.fail(error)
 
 

@@ -219,6 +219,8 @@ def read_row(
     session = read_session(store, ref, contexts=contexts, part=Window(_ENDS))
     if before is not None and not _only_appends(contexts, session.commit, before.tip):
         before = None
+    if before is not None and (not before.prompt or is_inserted(before.prompt)):
+        before = None  # the user may have said something since
     turns = session.turns
     if session.start and before is None:  # the rest says nothing more
         begin = read_session(store, ref, contexts=contexts, part=Window(_ENDS, 0))
@@ -227,10 +229,11 @@ def read_row(
         turns = begin.turns + turns
     agent, name, title, folder = _named(store, session, before)
     hidden_count = before.hidden_count if before else count_hidden(contexts, session.context)
-    prompt = before.prompt if before else ""
-    if not prompt and hidden_count:
+    if before is not None:
+        prompt = before.prompt
+    elif hidden_count:
         prompt = excerpt(_first_prompt(contexts, session.commit, turns), PROMPT_CHARACTERS)
-    elif not prompt:
+    else:
         prompt = excerpt(_prompt_in(turns), PROMPT_CHARACTERS)
     times = [turn.time for turn in turns if turn.time > 0]
     if not turns:
@@ -322,7 +325,10 @@ def load_rows(store: Store) -> dict[str, SessionRow]:
         return {}
     if not isinstance(saved, dict) or saved.get("version") != VERSION:
         return {}
-    return {ref: SessionRow(*row) for ref, row in saved["sessions"].items()}
+    try:
+        return {ref: SessionRow(*row) for ref, row in saved["sessions"].items()}
+    except (LookupError, TypeError, AttributeError):
+        return {}  # damaged, so all is read again
 
 
 def save_rows(store: Store, rows: Mapping[str, SessionRow]) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from trace_store import errors
 from trace_store.base.oid import OID_BYTES, ObjectId
@@ -38,7 +38,23 @@ _SCHEMA = (
 _LAST = "\U0010ffff"
 T = TypeVar("T")
 
-Written = tuple[str, ObjectId | None, ObjectId, Mapping[str, str]]
+
+class Written(NamedTuple):
+    """A commit that has been written.
+
+    Attributes:
+        ref: the ref that it moved.
+        before: the ref's tip before.
+        parent: its parent; None for a first commit.
+        commit: its id.
+        facts: the facts that it records.
+    """
+
+    ref: str
+    before: ObjectId | None
+    parent: ObjectId | None
+    commit: ObjectId
+    facts: Mapping[str, str]
 
 
 class FactIndex:
@@ -66,18 +82,21 @@ class FactIndex:
         """Index commits that have been written, in one transaction; each only if all before it is indexed.
 
         Args:
-            written: for each commit the ref, its tip before, the commit, and the facts that it records.
+            written: the commits, oldest first.
 
         Raises:
             sqlite3.Error: they could not be indexed; a look-up does it.
         """
         with self._base:
             self._base.execute("BEGIN IMMEDIATE")
-            for ref, before, oid, facts in written:
-                found = self._base.execute("SELECT tips FROM tips WHERE ref = ?", (ref,)).fetchone()
-                if (found and found[0]) == before:
-                    self._add(oid, facts.items())
-                    row = (ref, bytes(oid))
+            for each in written:
+                query = "SELECT tips FROM tips WHERE ref = ?"
+                found = self._base.execute(query, (each.ref,)).fetchone()
+                is_next = (found and found[0]) == each.before
+                # The parent of a copy is on another ref, which may not be indexed yet.
+                if is_next and (each.parent is None or self._knows(each.parent)):
+                    self._add(each.commit, each.facts.items())
+                    row = (each.ref, bytes(each.commit))
                     self._base.execute("INSERT OR REPLACE INTO tips VALUES (?, ?)", row)
 
     def commits(self, name: str, value: str) -> list[ObjectId]:
