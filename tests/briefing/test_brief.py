@@ -204,3 +204,21 @@ def test_findings_of_other_work_are_told_only_if_they_weigh(repo: Repo) -> None:
     tr.complete()
     tr.start("New work", agent="lead")
     assert said(repo, FINDINGS, task="charts and colours") == ["a grave thing"]
+
+
+def test_a_note_of_a_session_names_the_message_that_it_quotes(repo: Repo) -> None:
+    asked = repo.append("user", "Never push to main. Count the words.")
+    repo.append("assistant", "Done.")
+    notes = {each.text: each.address for each in repo.brief().notes if each.section == LAST}
+    (address,) = (where for text, where in notes.items() if text.startswith("Last request"))
+    assert address.startswith(asked.oid.short()[:8])
+    assert repo.message(address).message.text == "Never push to main. Count the words."
+
+
+def test_an_entry_is_whole_if_there_is_room_and_what_is_left_out_is_found_as_said() -> None:
+    entry = Candidate(BriefNote(LAST, "ab12cd34ef56.0", "word " * 60, 1), "word word", 1, 0)
+    least = write_brief([entry], count, 1_000).token_count
+    for budget in range(least + 40, least + 400, 20):
+        assert write_brief([entry], count, budget).notes[0].text == entry.item.text
+    small = write_brief([entry] * 9, count, least)
+    assert "a larger budget shows them" in small.text

@@ -529,3 +529,21 @@ def test_a_search_that_finds_nothing_has_not_failed() -> None:
         result("2", "grep: missing.py: No such file or directory\nExit code 1", is_error=True),
     )
     assert found["error_count"] == 1
+
+
+def test_a_failure_is_not_open_after_another_attempt_or_tests_of_a_change() -> None:
+    found = played(
+        Message("user", "Fix it."),
+        call("1", "Bash", command="go build ./..."),
+        result("1", "rewind.go:579:13: undefined: agent\nExit code 1", is_error=True),
+        call("2", "Bash", command="agentv eval run --filter x"),
+        result("2", "error: found 1 error\nExit code 1", is_error=True),
+        call("3", "Bash", command="agentv eval run --test-id x"),
+        result("3", "1 scored\nExit code 0"),
+        call("4", "Edit", file_path="rewind.go", old_string="a", new_string="b"),
+        result("4", "ok"),
+        call("5", "Bash", command="mise run test"),
+        result("5", "ok 41 passed\nExit code 0"),
+        Message("assistant", "The build works."),
+    )
+    assert found["open_ends"] == []

@@ -22,6 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.support.command_line import Trace
 from trace_store import Environment, Repo
 from trace_store.mcp import McpHttpServer
+from trace_store.mcp.read_only import open_for_reading
 
 ROOT = Path(__file__).parents[2]
 OLD_PROTOCOL = "2024-11-05"
@@ -168,3 +169,14 @@ def test_a_port_in_use_and_a_missing_package_are_plain_errors(
     missing = trace("mcp")
     assert missing.code == 6
     assert "pip install 'trace-store[mcp]'" in missing.err
+
+
+def test_it_is_served_over_http_though_nothing_may_be_recorded(tmp_path: Path) -> None:
+    """The token is a file of the user, which the first server creates."""
+    environment = Environment(author="ada", data_dir=str(tmp_path / "data"))
+    Repo.init(tmp_path / "project", environment=environment).close()
+    with open_for_reading(str(tmp_path / "project" / ".trace"), environment) as repo:
+        servers = [McpHttpServer(repo) for _ in range(2)]
+        assert servers[0].token == servers[1].token
+        for each in servers:
+            each.close()

@@ -130,14 +130,14 @@ def write_brief(
     Raises:
         InvalidInputError: the budget is too small for a brief without entries.
     """
-    least = count(_text((), 1)) + 1
+    least = count(_text((), 1, _way_to((), ()))) + 1
     if budget < least:
         raise InvalidInputError(f"a brief needs at least {least} tokens", argument="budget")
     chosen = _Fit(count, budget - least).choose(sorted(candidates, key=lambda each: each.rank))
     while True:
         items = tuple(_in_order(chosen))
         left_out = len(candidates) - len(items) + repeat_count
-        text = _text(items, left_out)
+        text = _text(items, left_out, _way_to(candidates, items))
         token_count = count(text)
         if token_count <= budget or not chosen:
             return Brief(text, token_count, budget, items, left_out, tuple(unknown))
@@ -165,7 +165,21 @@ class _Fit:
                 else:
                     found.append(item)
             waiting = left
-        return found
+        shortened = {each.short: each for each in candidates if each.short != each.item.text}
+        return [self._in_full(each, shortened.get(each.text)) for each in found]
+
+    def _in_full(self, item: BriefNote, candidate: Candidate | None) -> BriefNote:
+        """Return an entry with its whole text, if it was shortened for its share and the rest left room."""
+        if candidate is None:
+            return item
+        whole = candidate.item
+        more = self._count(_line(whole.address, whole.text)) - self._count(
+            _line(item.address, item.text)
+        )
+        if more > self._room - sum(self._used.values()):
+            return item
+        self._used[item.section] += more
+        return whole
 
     def _fitting(self, candidate: Candidate, *, is_shared: bool) -> BriefNote | None:
         item = candidate.item
@@ -190,7 +204,15 @@ def _line(address: str, text: str) -> str:
     return f"- [{address}] {text}" if address else f"- {text}"
 
 
-def _text(items: Sequence[BriefNote], left_out: int) -> str:
+def _way_to(candidates: Sequence[Candidate], items: Sequence[BriefNote]) -> str:
+    """Return how to see what is left out: events are found by a search, what is read from a session is not."""
+    shown = sum(each.section == LAST for each in items)
+    if shown < sum(each.item.section == LAST for each in candidates):
+        return "a larger budget shows them"
+    return "`trace trajectory search` finds them"
+
+
+def _text(items: Sequence[BriefNote], left_out: int, way: str) -> str:
     lines, section = [BEGIN, HEADER], ""
     for each in items:
         if each.section != section:
@@ -199,7 +221,7 @@ def _text(items: Sequence[BriefNote], left_out: int) -> str:
         lines.append(_line(each.address, each.text))
     if left_out:
         noun = "note is" if left_out == 1 else "notes are"
-        lines += ["", f"{left_out:,} more {noun} left out; `trace trajectory search` finds them."]
+        lines += ["", f"{left_out:,} more {noun} left out; {way}."]
     elif not items:
         lines.append(NOTHING)
     return "\n".join([*lines, END]) + "\n"

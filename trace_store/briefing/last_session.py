@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trace_store import errors
 from trace_store.base.ident import format_time
@@ -10,6 +10,7 @@ from trace_store.briefing.brief import plain
 from trace_store.checkpoints.checkpoints import Checkpoints
 from trace_store.checkpoints.hard import SOFT
 from trace_store.checkpoints.work_state import Check, WorkState, work_state
+from trace_store.context.compiled import CompiledMessage
 from trace_store.contracts.ref_names import BRANCHES
 from trace_store.sessions.listing import SessionInfo
 from trace_store.writer import Writer
@@ -17,6 +18,8 @@ from trace_store.writer import Writer
 MAXIMUM_MESSAGES = 2_000
 """How many of a session's last messages are read, if it has no soft checkpoint."""
 _TASKS, _CONSTRAINTS, _DECISIONS, _CHECKS, _OPEN = 6, 4, 4, 4, 4
+_START = 60
+"""Number of characters by which a quoted text is found again."""
 _FAILED = "Failed: "
 """Begins the open end of a call that failed; if the work ended with an answer, that says how."""
 
@@ -29,24 +32,24 @@ def last_session_notes(
     Raises:
         ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
     """
-    state, address = _soft_state(checkpoints, session) or _state(writer, session)
-    if state is None:
+    saved = _soft_state(checkpoints, session)
+    messages = () if saved else _messages(writer, session)
+    if not (saved or messages):
         return
+    state, address = saved or (work_state(messages, 0), session.tip.short())
     name = plain(session.title or session.prompt or session.ref.removeprefix(BRANCHES), 100)
     day = format_time(session.ended)[:10] if session.ended else ""
     facts = ", ".join(filter(None, (session.agent, day)))
     yield address, f"{name} ({facts})" if facts else name
-    for text in _notes(state):
-        yield address, text
+    for text, quoted in _notes(state):
+        yield _place_of(quoted, messages) or address, text
     for decision in state.decisions[-_DECISIONS:][::-1]:
         where = str(decision.address) if decision.address else address
         yield where, f"Decided: {plain(decision.text, 300)}"
 
 
-def _soft_state(
-    checkpoints: Checkpoints, session: SessionInfo
-) -> tuple[WorkState | None, str] | None:
-    """Return the content of the newest soft checkpoint at a session's last commit, or None."""
+def _soft_state(checkpoints: Checkpoints, session: SessionInfo) -> tuple[WorkState, str] | None:
+    """Return the content of the newest soft checkpoint at a session's last commit and its name, or None."""
     found = [
         each for each in checkpoints.list() if each.form == SOFT and each.branch == session.ref
     ]
@@ -60,35 +63,42 @@ def _soft_state(
     return None
 
 
-def _state(writer: Writer, session: SessionInfo) -> tuple[WorkState | None, str]:
-    context = writer.contexts.compile(session.tip)
-    messages = list(context.messages[-MAXIMUM_MESSAGES:])
-    return (work_state(messages, 0) if messages else None), session.tip.short()
+def _messages(writer: Writer, session: SessionInfo) -> Sequence[CompiledMessage]:
+    return list(writer.contexts.compile(session.tip).messages[-MAXIMUM_MESSAGES:])
 
 
-def _notes(state: WorkState) -> Iterator[str]:
+def _place_of(quoted: str, messages: Sequence[CompiledMessage]) -> str:
+    """Return the address of the newest message that says a text, or begins it as it does, else ""."""
+    start = " ".join(quoted.split())[:_START]
+    found = (each for each in reversed(messages) if start in " ".join(each.text.split()))
+    place = next(found, None) if start else None
+    return "" if place is None else place.address.short()
+
+
+def _notes(state: WorkState) -> Iterator[tuple[str, str]]:
+    """Yield each note, and the text of a message that it quotes, or ""."""
     if state.summary:
-        yield plain(state.summary, 600)
+        yield plain(state.summary, 600), ""
     request = state.latest_request or state.request
     if request and not state.summary:
-        yield f"Last request: {plain(request, 300)}"
+        yield f"Last request: {plain(request, 300)}", request
     if state.outcome:
-        yield f"Outcome: {plain(state.outcome, 400)}"
+        yield f"Outcome: {plain(state.outcome, 400)}", state.outcome
     elif state.last_said:
-        yield f"Not finished; last said: {plain(state.last_said, 300)}"
+        yield f"Not finished; last said: {plain(state.last_said, 300)}", state.last_said
     for text in state.in_progress[:_TASKS]:
-        yield f"In progress: {plain(text, 160)}"
+        yield f"In progress: {plain(text, 160)}", ""
     for check in state.checks[-_CHECKS:]:
         if not check.passed:
-            yield f"Failing: {_check(check)}"
+            yield f"Failing: {_check(check)}", ""
     for text in state.pending[:_TASKS]:
-        yield f"Not started: {plain(text, 160)}"
+        yield f"Not started: {plain(text, 160)}", ""
     is_done = bool(state.outcome)
     open_ends = [each for each in state.open_ends if not (is_done and each.startswith(_FAILED))]
     for text in open_ends[:_OPEN]:
-        yield f"Open: {plain(text, 240)}"
+        yield f"Open: {plain(text, 240)}", ""
     for text in state.constraints[-_CONSTRAINTS:][::-1]:
-        yield f"The user said: {plain(text, 240)}"
+        yield f"The user said: {plain(text, 240)}", text
 
 
 def _check(check: Check) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import takewhile
 
 from trace_store.base.frozen import value
 from trace_store.context.activity import (
@@ -543,6 +544,13 @@ def _check_of(step: ToolStep) -> str:
     return test_program(step.action.text) or _SHELL_AROUND.sub("", step.action.text).strip()
 
 
+def _attempt_of(step: ToolStep) -> str:
+    """Return what attempts of one command have in common: the words before the first option, if there are several."""
+    check = _check_of(step)
+    words = list(takewhile(lambda word: not word.startswith("-"), check.split()))
+    return " ".join(words) if 1 < len(words) < len(check.split()) else check
+
+
 def _findings(messages: Sequence[MessageLike], activity: Activity) -> dict[str, str]:
     """Return the first sentence of an answer about each file, after it was last read or written.
 
@@ -584,11 +592,15 @@ def _name(path: str) -> str:
 
 def _open_ends(messages: Sequence[MessageLike], activity: Activity) -> Iterator[str]:
     found: list[str] = []
-    last: dict[str, ToolStep] = {}
+    last: dict[str, tuple[ToolStep, int]] = {}
+    writes = passed_after = 0
     recent = _last_turn(messages)
     told = next((m.text for m in reversed(messages) if m.role == "assistant" and m.text), "")
     for step in activity.steps:
         is_recent = step.call is None or step.call in recent
+        writes += step.action.kind == WRITE
+        if step.action.is_test and step.outcome is not None and not step.outcome.failed:
+            passed_after = writes
         if step.outcome is None:
             folder = f" (in {step.action.folder})" if step.action.folder else ""
             found.append(f"No result yet: {excerpt(step.action.subject, 100)}{folder}")
@@ -596,10 +608,12 @@ def _open_ends(messages: Sequence[MessageLike], activity: Activity) -> Iterator[
             found.append(f"Rejected by the user: {excerpt(step.action.subject, 100)}")
         elif step.action.kind == RUN and not (was_stopped(step.outcome) or shows_text(step.action)):
             # A later run in another form, or with other options, tells whether it still fails.
-            last[_check_of(step)] = step
-    for check, step in last.items():
-        # Of an earlier turn only what is still spoken of: the rest was cleared in another way, or given up.
+            last[_attempt_of(step)] = step, writes
+    for check, (step, written) in last.items():
+        # Of an earlier turn only what is still spoken of: the rest was cleared in another way, or given up. Tests that
+        # pass after a change say that the change mended what failed before it.
         is_open = step.call is None or step.call in recent or check in told
+        is_open = is_open and (step.action.is_test or passed_after <= written)
         if step.outcome is not None and step.outcome.failed and is_open:
             said = f": {step.outcome.error}" if step.outcome.error else ""
             found.append(excerpt(f"Failed: {step.action.subject}{said}", SENTENCE_CHARACTERS))

@@ -89,7 +89,8 @@ def user_key(store: Store, environment: Environment) -> bytes:
     """
     if not environment.data_dir or not store.local:
         return Randomness().take(KEY_BYTES)
-    return store_key(environment, store.config.store_id, store.layout.root, store.disk)
+    # It is the user's file, which a server may create that changes nothing of the repository.
+    return store_key(environment, store.config.store_id, store.layout.root, Disk())
 
 
 def store_key(environment: Environment, store_id: str, place: str, disk: Disk) -> bytes:
