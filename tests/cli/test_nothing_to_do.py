@@ -228,3 +228,31 @@ def test_an_id_of_a_session_and_of_an_object(filled: Run, trace: Trace) -> None:
     filled("switch", digits, "-q")
     assert filled("branch", "--show-current").text == f"sessions/codex/{digits}-5ef1\n"
     assert record(filled("show", tip[:16], "--json"))["commit"] == tip
+
+
+def test_a_text_that_is_nowhere_is_not_purged_and_nothing_is_removed(ok: Run, trace: Trace) -> None:
+    ok("commit", "-q", "--user", "hello there")
+    ok("search", "hello")
+    before = {path: path.read_bytes() for path in Path(".trace").rglob("*") if path.is_file()}
+    outcome = trace("purge", "--match", "no such text anywhere")
+    assert (outcome.code, outcome.text) == (4, "")
+    assert (
+        "the text is in no object of this repository, nor in another file; nothing was purged"
+        in outcome.err
+    )
+    assert before.keys() <= {path for path in Path(".trace").rglob("*") if path.is_file()}
+
+
+def test_a_pick_of_what_a_revert_hides_says_how_to_see_it(ok: Run) -> None:
+    ok("commit", "-q", "--user", "base")
+    ok("switch", "-q", "-c", "side")
+    ok("commit", "-q", "--user", "added on side")
+    ok("switch", "-q", "main")
+    ok("cherry-pick", "side", "-q")
+    ok("revert", "HEAD", "-q")
+    first, second = ok("cherry-pick", "side").lines
+    assert first.endswith("is already there")
+    restore = second.split("`")[1]
+    assert second == f"it is hidden here; `{restore}` shows it"
+    ok(*restore.split()[1:])
+    assert "added on side" in ok("compile").text

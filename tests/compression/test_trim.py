@@ -612,7 +612,7 @@ def test_what_a_provider_compacted_stays(name: str) -> None:
 
 def test_a_target_is_refused_only_if_a_smaller_one_is(repo: Repo) -> None:
     smallest = plan(repo.writer.contexts, to=0)[0].after
-    for more in range(0, 2000, 97):
+    for more in range(0, 2000, 401):
         assert plan(repo.writer.contexts, to=smallest + more)[0].met, more
 
 

@@ -184,6 +184,18 @@ def test_a_second_start_for_a_task_says_so(started: Run) -> None:
     assert "too" not in started("tr", "start", "ENG-458", "Another").err
 
 
+def test_the_same_start_again_starts_nothing(started: Run) -> None:
+    known = first(started("tr", "list", "--json"))["id"]
+    again = started("tr", "start", "ENG-456", "Sign in")
+    assert (again.text.split()[0], again.err) == (
+        *(known, "note: it is active already; nothing was started\n"),
+    )
+    assert len(started("tr", "list").lines) == len(
+        started("tr", "list", "--status", "active").lines
+    )
+    assert "Sign in" in started("tr", "start", "ENG-456", "Sign in", "--agent", "another").text
+
+
 def test_a_start_beside_another_says_where_events_go(started: Run, trace: Trace) -> None:
     known = first(started("tr", "list", "--json"))["id"]
     outcome = started("tr", "start", "Another")

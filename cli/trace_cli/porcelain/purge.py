@@ -14,6 +14,7 @@ from trace_cli.render.escape import one_line, safe
 from trace_cli.render.tables import counted
 from trace_cli.runtime import Invocation
 from trace_store.errors import NotFoundError
+from trace_store.maintenance.maintenance import Maintenance
 from trace_store.maintenance.object_scan import ContentHolder
 from trace_store.maintenance.purge import PurgePlan, PurgeReport, RewrittenHistory
 from trace_store.maintenance.verify_purged import ENCODINGS, PurgeVerification
@@ -106,6 +107,8 @@ def purge(
         if dry_run or only_verify:
             report = upkeep.purge(plan, dry_run=True, verify=verify)
         else:
+            if texts and not (plan.is_found or oids or again):
+                _check_elsewhere(upkeep, plan)
             if not invocation.as_json:
                 for line in _plan_lines(plan):
                     invocation.line(line)
@@ -134,6 +137,15 @@ def purge(
         raise NotFoundError("the text is in no object of this repository; nothing was purged")
     unproven = report.absence is not None and not report.absence.is_proven
     return EXIT_INVALID if unproven or report.left or report.damaged else EXIT_OK
+
+
+def _check_elsewhere(upkeep: Maintenance, plan: PurgePlan) -> None:
+    """Check that a text, which no object has, is in another file, such as a log, before anything is removed."""
+    absence = upkeep.purge(plan, dry_run=True, verify=True).absence
+    if absence is not None and absence.is_proven:
+        raise NotFoundError(
+            "the text is in no object of this repository, nor in another file; nothing was purged"
+        )
 
 
 def _texts(invocation: Invocation, path: str | None, text: str | None) -> list[str | bytes]:

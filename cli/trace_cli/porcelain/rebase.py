@@ -220,8 +220,17 @@ def _carry_out(
             yield f"at {found.step.oid.short()} {one_line(said, 200)}"
         else:
             yield _line(invocation, found, kind)
+            yield from _hidden_lines(here, found)
 
     return command.carry_out(begin, lines, judge=judge, drop_pinned=drop_pinned)
+
+
+def _hidden_lines(here: Repo, found: Rewrite) -> Iterator[str]:
+    """Yield how to see what a pick found there, if the branch hides it, as a revert does."""
+    for oid in found.there if found.outcome == UP_TO_DATE else ():
+        for address in entry_of(here, oid).addresses:
+            if here.message(address).hidden:
+                yield f"it is hidden here; `trace restore {address.short()}` shows it"
 
 
 def _line(invocation: Invocation, found: Rewrite, kind: str) -> str:

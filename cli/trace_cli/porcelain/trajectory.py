@@ -156,6 +156,12 @@ def start(
         words = [each for each in (first, title) if each]
         name, subject = _subject(invocation, repo.trajectories, words, task, system, fetch=fetch)
         others = [] if subject is None else _others(repo.trajectories, subject)
+        who = agent or repo.trajectories.variables("TRACE_AGENT").get("TRACE_AGENT", "")
+        same = [each for each in others if each.title == name and who in ("", each.agents[0].name)]
+        if same:
+            invocation.note("note: it is active already; nothing was started")
+            yield same[0], f"{same[0].id} {one_line(same[0].title, 60)}"
+            return
         made = repo.trajectories.start(
             name,
             task=subject,
