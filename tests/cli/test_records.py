@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 import pytest
 
@@ -18,6 +19,7 @@ def write(repo: Repo, name: str, thread: str, text: str) -> None:
     draft = Records(repo.writer).draft(name)
     draft.set("state", "json", b"{}")
     draft.messages.append("user", text)
+    time.sleep(0.002)  # the times of two commits differ
     draft.write({"langgraph.thread": thread})
 
 

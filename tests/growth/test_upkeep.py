@@ -66,9 +66,11 @@ def test_pack_command(growth: Growth) -> None:
 
 
 def test_purge(growth: Growth) -> None:
+    leaked = "the words that were leaked"
     growth.check(
-        lambda place: place.trace("purge", "--match-file", "-", "--yes", stdin=b"nowhere", code=4),
-        right="^purged 0 objects: 0 packs rewritten",
+        lambda place: place.trace("purge", "--match", leaked, "--yes"),
+        before=lambda place: place.trace("commit", "-q", "--user", f"Here are {leaked}"),
+        right=r"purged 1 object: \d+ packs? rewritten",
     )
 
 
