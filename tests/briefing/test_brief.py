@@ -222,3 +222,16 @@ def test_an_entry_is_whole_if_there_is_room_and_what_is_left_out_is_found_as_sai
         assert write_brief([entry], count, budget).notes[0].text == entry.item.text
     small = write_brief([entry] * 9, count, least)
     assert "a larger budget shows them" in small.text
+
+
+def test_entries_that_begin_alike_keep_their_own_text() -> None:
+    found = [
+        Candidate(BriefNote(LAST, f"ab12cd34ef5{n}.0", f"{'word ' * 60}{n}", 1), "word word", 1, n)
+        for n in (1, 2)
+    ]
+    for budget in range(100, 400, 20):
+        notes = write_brief(found, count, budget).notes
+        assert len({each.address for each in notes}) == len(notes)
+        assert all(
+            each.text in ("word word", f"{'word ' * 60}{each.address[11]}") for each in notes
+        )

@@ -30,7 +30,7 @@ def example(folder: Path) -> str:
 
 
 def begin_run(repo: Repo, session: str) -> Any:
-    """Record a run whose last step goes on, and return that step."""
+    """Record a run with an unfinished last step, and return this step."""
     first = str(repo.compile(session).messages[0].address)
     run = repo.runs.start(
         "Fix the parser", id="nightly", agent="coder", session=session, message=first

@@ -154,7 +154,7 @@ class _Fit:
 
     def choose(self, candidates: Sequence[Candidate]) -> list[BriefNote]:
         """Return the chosen entries, the most important first."""
-        found: list[BriefNote] = []
+        found: list[tuple[BriefNote, Candidate]] = []
         waiting = list(candidates)
         for is_shared in (True, False):
             left: list[Candidate] = []
@@ -163,16 +163,12 @@ class _Fit:
                 if item is None:
                     left.append(each)
                 else:
-                    found.append(item)
+                    found.append((item, each))
             waiting = left
-        shortened = {each.short: each for each in candidates if each.short != each.item.text}
-        return [self._in_full(each, shortened.get(each.text)) for each in found]
+        return [self._in_full(item, each.item) for item, each in found]
 
-    def _in_full(self, item: BriefNote, candidate: Candidate | None) -> BriefNote:
-        """Return an entry with its whole text, if it was shortened for its share and the rest left room."""
-        if candidate is None:
-            return item
-        whole = candidate.item
+    def _in_full(self, item: BriefNote, whole: BriefNote) -> BriefNote:
+        """Return the whole entry instead of a short form, if there is room now."""
         more = self._count(_line(whole.address, whole.text)) - self._count(
             _line(item.address, item.text)
         )

@@ -160,7 +160,8 @@ class _Trim:
             target: its maximum tokens; -1 saves as much as possible.
             keep_last: as in `plan`.
             within: the messages that may change.
-            share_of_tail: the share of what is not fixed that the newest messages may take and stay whole.
+            share_of_tail: how much of the room the newest messages may fill, 0 to 1; they stay whole. The room is the
+                target without the messages that always stay.
         """
         self.working = working
         self.target = target
@@ -486,7 +487,7 @@ def plan(
     planned = _Trim(working, target, keep_last, within)
     planned.run(steps)
     if to is not None and keep_last is None and not planned.is_done():
-        # What a small target leaves no room for is the newest messages, which stay whole where they can.
+        # So the newest messages must be cut, too, except for a few.
         working = working_context(contexts, compiled)
         planned = _Trim(working, target, keep_last, within, share_of_tail=0)
         planned.run(steps)

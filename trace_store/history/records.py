@@ -435,9 +435,8 @@ class Records:
                 operations = [*self._carried(oid), *others]
             else:
                 operations = [*gap, *ops.carried_operations(oid, commit)]
-            if (
-                is_behind_gap and ops.records_of(commit) is None
-            ):  # a commit that goes has its values
+            if is_behind_gap and ops.records_of(commit) is None:
+                # Its values are in a commit that is removed.
                 stored = {n: (v.type, v.content) for n, v in self.state(oid).values.items()}
                 operations += [ops.records(stored)] if stored else []
             gap, is_behind_gap = [], False

@@ -72,7 +72,7 @@ class ImportLog:
 
     @classmethod
     def of(cls, name: str) -> ImportLog:
-        """Return the log of an import that was not begun; `name` says of what."""
+        """Return the log of a new import; `name` is the file, or the number of files."""
         return cls(f"{IMPORT}: {name}")
 
     def write(
