@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
+from trace_store.context import listed as listed_sessions
 from trace_store.exporters import session as export_session
 from trace_store.exporters.contract import ExportSession
 from trace_store.sessions import listing
@@ -128,6 +129,9 @@ def test_only_sessions_that_changed_are_read(
     assert len(listed(session)) == 6
     assert not read
     session("commit", "--user", "more")
+    assert sorted(int(str(each["message_count"])) for each in listed(session)) == [*5 * [16], 17]
+    assert not read  # the new commit is enough
+    session("edit", "HEAD.0", "another wording")
     assert len(listed(session)) == 6
     assert len(read) == 1
 
@@ -145,12 +149,13 @@ def test_a_prompt_that_comes_later_is_found_and_a_damaged_list_is_read_again(
         assert listed(ok)[0]["prompt"] == "The first question"
         ok("commit", "-q", "--assistant", "more")
     cache = Path(".trace/cache/sessions")
-    for damage in ({"version": listing.VERSION}, {"sessions": {"refs/heads/main": [1]}}):
-        cache.write_text(json.dumps({"version": listing.VERSION, **damage}))
+    entries: list[Any] = [[1], [[], []], "x"]
+    for damage in [{}, *({"sessions": {"refs/heads/main": entry}} for entry in entries)]:
+        cache.write_text(json.dumps({"version": listed_sessions.VERSION, "purged": "", **damage}))
         assert listed(ok)[0]["prompt"] == "The first question"
 
 
-def test_a_first_listing_leaves_no_index_and_a_grown_session_gets_one(
+def test_a_listing_leaves_no_index(
     session: Run,
 ) -> None:
     assert listed(session)[0]["message_count"] == 16
@@ -159,4 +164,4 @@ def test_a_first_listing_leaves_no_index_and_a_grown_session_gets_one(
     session("commit", "-q", "--user", "one more")
     (grown,) = listed(session)
     assert grown["message_count"] == 17
-    assert list(folder.glob("*"))
+    assert not list(folder.glob("*"))

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from trace_store.context.fold import ReadCommit
     from trace_store.context.tokens.models import TokenCounting
     from trace_store.context.tokens.tokenizer import Tokenizer
-    from trace_store.providers.media_tokens import MediaRule
 
     class MessageSource(Protocol):
         """Reads the objects and commits of messages."""
@@ -722,14 +721,19 @@ def last_report(context: CompiledContext) -> MeasuredReport | None:
     return context._any_report()
 
 
+def counting_of(context: CompiledContext) -> TokenCounting:
+    """Return how a context's tokens are counted."""
+    return context._counting
+
+
+def message_sums(context: CompiledContext) -> Sums:
+    """Return the unscaled (tokens, text tokens, media tokens) of all messages of a context."""
+    return context._totals()
+
+
 def count_like(context: CompiledContext, other: CompiledContext) -> None:
     """Make a context count as another one does, so that tokens of both can be compared."""
     context._known_counting = other._counting
-
-
-def media_rule_of(context: CompiledContext) -> MediaRule:
-    """Return how a context's images, documents and recordings are counted."""
-    return context._counting.media
 
 
 def as_counted(context: CompiledContext, estimated: int) -> int:

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     Compiler: TypeAlias = Callable[[CompiledContext], Sequence[Message]]
 
 CACHED_COMMITS = 2048
+ONE_LOOK_COMMITS = 16384
+"""One look at a session reads its commits several times, but only one session at a time."""
 WITHOUT_MEMO = 64
 """Up to this many new messages are counted without reading the token cache."""
 STRATEGIES = ("full", "messages")
@@ -92,13 +94,14 @@ class ContextCompiler:
         Args:
             store: the store.
             tokenizer: what counts tokens; None takes the repository's.
-            keeps_files: False for one look at many branches. A branch without an index gets none, and no branch's index
-                is compared with another's.
+            keeps_files: False for one look at many branches. A branch without an index gets none, no branch's index is
+                compared with another's, and the counts of earlier processes are read only for many messages.
         """
         self.store = store
         self._tokenizer = tokenizer
         self.keeps_files = keeps_files
         self._commits: dict[bytes, Commit] = {}
+        self._most_commits = CACHED_COMMITS if keeps_files else ONE_LOOK_COMMITS
         self._indexes: dict[str, CompileIndex] = {}
         self._passing: CompileIndex | None = (
             None  # for contexts that are a prefix of no branch's index
@@ -146,7 +149,7 @@ class ContextCompiler:
         self, view: IndexView, index: str, model: str = "", *, reasoning: bool = True, cold: bool
     ) -> CompiledContext:
         tokenizer, counting = self._counting(model)
-        source = _Source(self, index, tokenizer, cold)
+        source = ContextSource(self, index, tokenizer, cold)
         source.count_for(view, counting, model)
         return CompiledContext(
             source,
@@ -209,7 +212,7 @@ class ContextCompiler:
         if commit is None:
             commit = read_commit(oid, self.store.objects.read)
             self._commits[oid] = commit
-            if len(self._commits) > CACHED_COMMITS:
+            if len(self._commits) > self._most_commits:
                 del self._commits[next(iter(self._commits))]
         return commit
 
@@ -248,7 +251,7 @@ class ContextCompiler:
     ) -> list[MessageTokens]:
         tokenizer, _ = self._counting("")
         if self._memo is None:
-            self._memo = self.token_memo(tokenizer)
+            self._memo = self.token_memo(tokenizer, read_back=self.keeps_files)
         read, memo = self.store.objects.read, self._memo
         given = () if media is None else (media,)
         counts = [
@@ -407,7 +410,7 @@ class ContextCompiler:
 
     def _tools(self, view: IndexView) -> tuple[Any, ...]:
         schemas = self.tool_schemas(view.tools_commit())
-        return _load_tools(schemas, _Source(self, "", None, False))
+        return _load_tools(schemas, ContextSource(self, "", None, False))
 
     def tool_schemas(self, setter: bytes | None) -> Sequence[bytes]:
         """Return the ids of the tool schemas that a commit set; raises as `read_commit`."""
@@ -422,7 +425,7 @@ class ContextCompiler:
     ) -> Sums:
         """Return the tokens of the messages at a commit, not scaled; raises as `compile`."""
         view, name = self._view_at(tip, cold=cold)
-        source = _Source(self, name, tokenizer, cold)
+        source = ContextSource(self, name, tokenizer, cold)
         source.count_for(view, counting, "named")
         return source.token_total(view).sums
 
@@ -436,7 +439,7 @@ class ContextCompiler:
         return self._view(None, ObjectId(tip))
 
 
-class _Source:
+class ContextSource:
     """The source of one context, which selects the right tokens column."""
 
     __slots__ = (
@@ -465,7 +468,7 @@ class _Source:
     def count_for(self, view: IndexView, counting: TokenCounting, model: str) -> None:
         """Count as for a named model; without one, as for the model that answered last."""
         self._known_counting = counting if model else None
-        self._find_counting = lambda: self._counting_of(view) or counting
+        self._find_counting = lambda: self.counting_of(view) or counting
 
     def counting(self) -> TokenCounting:
         """Return how tokens are counted."""
@@ -473,7 +476,7 @@ class _Source:
             self._known_counting = self._find_counting()
         return self._known_counting
 
-    def _counting_of(self, view: IndexView) -> TokenCounting | None:
+    def counting_of(self, view: IndexView) -> TokenCounting | None:
         """Return the counting of the model that the last report names, else the newest answer."""
         measured = view.measured()
         report = measured and objects.reports.report_of(self.read_commit(measured.commit))
@@ -602,7 +605,7 @@ def _measured_at(view: IndexView) -> bytes | None:
     return None if measured is None else measured.commit
 
 
-def _load_tools(schemas: Sequence[bytes], source: _Source) -> tuple[Any, ...]:
+def _load_tools(schemas: Sequence[bytes], source: ContextSource) -> tuple[Any, ...]:
     """Return tool schemas, decoded from their blobs."""
     if not schemas:
         return ()

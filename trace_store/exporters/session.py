@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, takewhile
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from trace_store import history
@@ -270,35 +270,34 @@ class _Reader:
         commits = map(self._contexts.read_commit, first_parent_chain(self._contexts, self._tip))
         kept = [commit for commit in commits if SOURCE_KEY in commit.meta]  # newest first
         facts = dict.fromkeys(_PATHS, "")
-        for record in self._objects(islice(reversed(kept), FACT_COMMITS)):
+        for record in _objects(self._store, islice(reversed(kept), FACT_COMMITS)):
             for name, paths in _PATHS.items():
                 facts[name] = facts[name] or _first(record, paths)
             if all(facts.values()):
                 break
-        return Facts(title=self._newest_title(kept), **facts)
+        return Facts(title=newest_title(self._store, kept), **facts)
 
-    def title_since(self, earlier: str) -> str:
-        """Return the newest title that the records of the commits after an earlier one have, or ""."""
-        since = takewhile(
-            lambda oid: str(oid) != earlier, first_parent_chain(self._contexts, self._tip)
-        )
-        commits = map(self._contexts.read_commit, since)
-        return self._newest_title(commit for commit in commits if SOURCE_KEY in commit.meta)
 
-    def _newest_title(self, kept: Iterable[Commit]) -> str:
-        """Return the title that counts: agents rewrite it often, so it is the newest of the latest commits."""
-        latest = self._objects(islice(kept, FACT_COMMITS))
-        return next((title for record in latest if (title := _first(record, _TITLE))), "")
+def newest_title(store: Store, commits: Iterable[Commit]) -> str:
+    """Return the title that the records of some commits, newest first, give a session, or "".
 
-    def _objects(self, commits: Iterable[Commit]) -> Iterator[Mapping[str, Any]]:
-        for commit in commits:
-            for raw in records_unless_purged(commit, self._store.objects.read):
-                try:
-                    value = json.loads(raw)
-                except (ValueError, RecursionError):
-                    continue
-                if isinstance(value, dict):
-                    yield value
+    Agents rewrite it often, so it is the newest of the latest commits with records.
+    """
+    kept = (commit for commit in commits if SOURCE_KEY in commit.meta)
+    latest = _objects(store, islice(kept, FACT_COMMITS))
+    return next((title for record in latest if (title := _first(record, _TITLE))), "")
+
+
+def _objects(store: Store, commits: Iterable[Commit]) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of some commits that are JSON objects."""
+    for commit in commits:
+        for raw in records_unless_purged(commit, store.objects.read):
+            try:
+                value = json.loads(raw)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                yield value
 
 
 def _first(record: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> str:

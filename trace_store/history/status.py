@@ -6,6 +6,9 @@ from trace_store import errors, history
 from trace_store import store as stores
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
+from trace_store.context.compiler import ContextCompiler
+from trace_store.context.listed import ListedSessions
+from trace_store.context.summary import summarised
 from trace_store.contracts.ref_names import BRANCHES, FORKS, RECORDS, RECOVERED, staged_ref
 from trace_store.objects.commit import read_commit
 from trace_store.objects.operations import META, facts_of
@@ -16,7 +19,7 @@ from trace_store.store.revision import refs_by_time, upstreams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.base.ident import Time
-    from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.compiled import CompiledContext
     from trace_store.history.branch_state import Tracking
     from trace_store.refs.head import Head
     from trace_store.store.store import Store
@@ -136,7 +139,7 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
     """
     store = contexts.store
     head = store.refs.head()
-    context = contexts.compile("HEAD", model=model)
+    context = _context(contexts, head, model)
     unsealed = store.unsealed()
     refs = store.refs.status()
     commit = None if head.oid is None else read_commit(head.oid, store.objects.read)
@@ -176,6 +179,18 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         is_bisecting=store.disk.exists(store.layout.bisect_file),
         is_running=store.local and bool(names_at_work(store, RUN_LOCK)),
     )
+
+
+def _context(contexts: ContextCompiler, head: Head, model: str) -> CompiledContext:
+    """Return the context of HEAD; by its summary where that saves reading the history."""
+    if head.ref and head.oid and not model and contexts.index_view(head.ref) is None:
+        once = ContextCompiler(contexts.store, keeps_files=False)
+        if contexts.tokenizer() is once.tokenizer():
+            known = [each.summary for each in ListedSessions(contexts.store).of(head.ref)]
+            found = summarised(once, head.ref, head.oid, known)
+            if found is not None:
+                return found
+    return contexts.compile("HEAD", model=model)
 
 
 def _newest(store: Store, head: Head, branch_count: int) -> str | None:

@@ -7,8 +7,8 @@ from trace_store.base.oid import ObjectId
 from trace_store.context.compile_index import Sums
 from trace_store.context.compiled import (
     TokenGrowth,
+    counting_of,
     last_report,
-    media_rule_of,
     source_of_sum,
     sums_of,
 )
@@ -47,7 +47,7 @@ def token_growth(contexts: ContextCompiler, entries: list[LogEntry]) -> dict[byt
     if not entries:
         return {}
     newest = contexts.compile(entries[0].oid)
-    counts = _TokenCounts(contexts, media_rule_of(newest))
+    counts = _TokenCounts(contexts, counting_of(newest).media)
     for entry in reversed(entries):  # oldest first, since compiling builds on earlier contexts
         counts.count(entry)
     growth: dict[bytes, TokenGrowth] = {}

@@ -74,7 +74,11 @@ def erase(store: Store, refs: Iterable[str], tips: Iterable[ObjectId]) -> EraseR
     collector.prune()
     if collector.batch is not None:
         delete_batch(store, collector.batch)
-    for folder in (layout.index_dir, layout.cache_dir):  # search indexes hold words of messages
+    for folder in (
+        layout.index_dir,
+        layout.cache_dir,
+        layout.info_dir,
+    ):  # search indexes hold words of messages
         for path in files_below(disk, folder):
             remove(path)
     with store.mutex:

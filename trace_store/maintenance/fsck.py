@@ -18,6 +18,7 @@ from trace_store.commit_table.table import CommitTable
 from trace_store.context import snapshots
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import Fold, apply_commits, commits_since
+from trace_store.context.listed import ListedSessions
 from trace_store.contracts.ref_names import BRANCHES, joins_by_merge, joins_by_time
 from trace_store.disk.files import files_below, read_file
 from trace_store.disk.layout import (
@@ -179,20 +180,28 @@ def check_table(store: Store) -> Iterator[Finding]:
 
 
 def check_indexes(store: Store) -> Iterator[Finding]:
-    """Yield differences between branches and their compile indexes."""
-    contexts = ContextCompiler(store)
-    for name, _ in store.refs.iterate(BRANCHES):
+    """Yield differences between branches, their compile indexes, and the sizes that are listed."""
+    contexts, listed = ContextCompiler(store), ListedSessions(store)
+    wrong: dict[str, str] = dict.fromkeys(listed.damaged(), "it is damaged")
+    for name, tip in store.refs.iterate(BRANCHES):
         try:
             if contexts.index_view(name) is None:
-                contexts.compile(name, cold=True)
-                continue
-            outcome = contexts.verify(name, count_tokens=False)
+                count = len(contexts.compile(name, cold=True))
+            else:
+                outcome = contexts.verify(name, count_tokens=False)
+                count = outcome.message_count
+                if not outcome.matches:
+                    detail = "the compile index differs from the history; it can be deleted"
+                    yield Finding("compile-index-differs", WARNING, name, detail)
         except errors.TraceError as error:
             yield Finding("context-unreadable", ERROR, name, error.message)
             continue
-        if not outcome.matches:
-            detail = "the compile index differs from the history; it can be deleted"
-            yield Finding("compile-index-differs", WARNING, name, detail)
+        for path, size in listed.sizes_at(name, tip):
+            if size != count:
+                wrong[path] = f"{name} has {count} messages, not {size}"
+    for path, detail in wrong.items():
+        what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
+        yield Finding("session-list-differs", WARNING, what, f"{detail}; it can be deleted")
 
 
 def check_folds(store: Store) -> Iterator[Finding]:

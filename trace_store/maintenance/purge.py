@@ -120,10 +120,11 @@ class Eraser:
         for taking in self._database.quarantine.batches():
             self._clean_taking(taking, purged)
         layout = store.layout
-        # In the cache, the search indexes and the proposals hold words of messages.
+        # In the cache, the search indexes and the proposals hold words of messages; so do lists of sessions.
         for folder in (
             layout.index_dir,
             layout.cache_dir,
+            layout.info_dir,
             os.path.join(layout.local_dir, "imports"),
         ):
             for path in files_below(store.disk, folder):

@@ -15,7 +15,7 @@ from trace_store.disk.files import Disk, files_below, read_file, replace_file
 from trace_store.disk.layout import ATTRIBUTES, CONFIG_NAME, IGNORED, INDEX_SUFFIX, Layout
 from trace_store.journal.file import open_journal
 from trace_store.journal.view import journal_numbers
-from trace_store.maintenance.fsck import check_folds, check_table
+from trace_store.maintenance.fsck import check_folds, check_indexes, check_table
 from trace_store.maintenance.lost_found import keep_file
 from trace_store.maintenance.object_copies import objects_in
 from trace_store.maintenance.repair_report import RepairContext, RepairStep
@@ -72,6 +72,10 @@ def repair_derived(work: RepairContext) -> None:
     for finding in check_table(store):
         work.set_aside(layout.commit_table_file)
         work.record_step("derived", finding.what, f"{finding.detail}; will be rebuilt")
+    for finding in check_indexes(store):
+        if finding.code == "session-list-differs":
+            work.set_aside(os.path.join(layout.root, *finding.what.split("/")))
+            work.record_step("derived", finding.what, finding.detail)
     for finding in check_folds(store):
         work.set_aside(os.path.join(layout.root, finding.what))
         work.record_step("derived", finding.what, "differed from the history; will be rebuilt")
@@ -106,6 +110,8 @@ def _strays(store: Store) -> Iterator[str]:
             if stem not in names or (f".{suffix}" not in (INDEX_SUFFIX, ".pack")):
                 yield path
             continue
+        if folder == layout.info_dir:
+            continue  # `check_indexes` finds damaged lists
         within = os.path.relpath(folder, layout.objects_dir)
         if not (len(within) == 2 and is_full_id(within + file)):
             yield path

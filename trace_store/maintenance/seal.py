@@ -15,6 +15,7 @@ import errno
 from trace_store import errors, journal, maintenance
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId, check_hash, joined_digests
+from trace_store.context.listed import ListedSessions
 from trace_store.journal.frames import END
 from trace_store.journal.published import save, stamp_of
 from trace_store.journal.view import RefsFold
@@ -72,6 +73,7 @@ class SealReport:
         refs: refs whose files were updated.
         accepted: refs that git had moved.
         unlogged: refs whose reflog could not be written.
+        sessions: sessions whose sizes and titles were copied for clones.
     """
 
     JSON = "-unlogged"
@@ -83,6 +85,7 @@ class SealReport:
     refs: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()
     unlogged: tuple[str, ...] = ()
+    sessions: int = 0
 
 
 def seal(
@@ -193,6 +196,7 @@ class _Sealer:
             save(store.disk, store.layout, sealed, before, changes)
             self._refs.summary.update(scan, before, changes)
         self._clean(obsolete, folded)
+        sessions = ListedSessions(store).publish()
         transactions = sum(1 for file in closed for _ in file.transactions())
         return SealReport(
             transactions=transactions,
@@ -202,6 +206,7 @@ class _Sealer:
             refs=tuple(moved),
             accepted=tuple(accepted),
             unlogged=tuple(unlogged),
+            sessions=sessions,
         )
 
     def _close_journals(self) -> tuple[list[JournalFile], Published, dict[int, object]]:

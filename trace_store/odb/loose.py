@@ -118,7 +118,7 @@ class LooseObjects:
         folders, files = self._disk.scan(self._layout.objects_dir)
         stray = list(files)
         for folder in folders:
-            if folder == "pack":
+            if folder in ("pack", "info"):
                 continue
             if folder not in self._folders():
                 stray.append(folder)

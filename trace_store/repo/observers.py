@@ -28,7 +28,7 @@ def observe(writer: Writer) -> None:
     observers = writer.observers
     observers.before.append(_before)
     observers.committed.append(_Committed())
-    observers.importing += [_import_milestones, _import_capture]
+    observers.importing += [_import_milestones, _import_capture, _Listing]
     observers.purging.append(_reword)
     observers.sealing.append(_record_links)
 
@@ -111,6 +111,23 @@ class _ImportCapture:
     def end(self, tips: Mapping[str, ObjectId]) -> None:
         """Record the blocks on the branches that were imported."""
         trace_store.trajectories.trajectories.Trajectories(self._writer).capture.after_import(tips)
+
+
+class _Listing:
+    """Lists the sessions of an import at its end, so that no later command needs to read them for that."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    def note(self, *_: object) -> None:
+        """Wait for the end of the import."""
+
+    def end_file(self, _: object) -> None:
+        """Wait for the end of the import."""
+
+    def end(self, tips: Mapping[str, ObjectId]) -> None:
+        """List the sessions that were imported."""
+        trace_store.sessions.listing.after_import(self._writer.store, tips)
 
 
 def _saves_automatically(store: Store) -> bool:

@@ -6,20 +6,19 @@ changed, and of these what is new. The file can be deleted at any time.
 
 from __future__ import annotations
 
-import json
-import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trace_store.base.frozen import fields, value
+from trace_store.base.frozen import fields, replace, value
 from trace_store.base.oid import ObjectId
+from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import REPLACED
-from trace_store.context.index_update import step_of
+from trace_store.context.listed import Listed, ListedSessions
+from trace_store.context.summary import ContextSummary, SummaryView, summarised
 from trace_store.context.wording import excerpt, is_inserted, own_words
 from trace_store.contracts.ref_names import BRANCHES, RECORDS, TITLES
-from trace_store.disk.files import read_file, replace_file
 from trace_store.errors import (
     ObjectNotFoundError,
     StorageError,
@@ -27,11 +26,18 @@ from trace_store.errors import (
 )
 from trace_store.exporters.contract import ExportSession, SessionTurn
 from trace_store.exporters.overview import is_prompt
-from trace_store.exporters.session import Window, count_hidden, read_session, session_name
+from trace_store.exporters.session import (
+    Window,
+    count_hidden,
+    newest_title,
+    read_session,
+    session_name,
+)
 from trace_store.history.facts import newest_facts
 from trace_store.importers.convert import branch_of, session_of
 from trace_store.objects.commit import Tag
 from trace_store.objects.message import load_parts
+from trace_store.objects.operations import META, facts_of, stored_messages
 from trace_store.objects.parts import Text
 from trace_store.sessions.facts import PREFIX, SessionFacts
 from trace_store.store.store import Store
@@ -61,15 +67,11 @@ def title_ref(format_name: str, session: str) -> str:
     return f"{TITLES}{format_name}/{session}"
 
 
-VERSION = 7
 PROMPT_CHARACTERS = 200
-_FILE = "sessions"
 _ENDS = 20
 """Number of messages at the beginning and at the end of a session that are read."""
 SAVE_SECONDS = 2
 """How often a listing saves what it has read, so that an interrupted one was of use."""
-_FEW = 64
-"""Over this many commits, a listing finds that a session only grew."""
 
 
 @value
@@ -134,9 +136,8 @@ class SessionInfo:
 
 @value
 class SessionRow:
-    """What is saved of a session: the tip that it holds for, and fields of `SessionInfo`; `recorded` are its facts."""
+    """What is saved of a session at a commit: fields of `SessionInfo`; `recorded` are its facts."""
 
-    tip: str
     agent: str
     session: str
     title: str
@@ -151,98 +152,159 @@ class SessionRow:
     estimated_token_count: int
     recorded: dict[str, Any]
 
-    def info(self, ref: str, **more: Any) -> SessionInfo:
+    def info(self, ref: str, tip: ObjectId, **more: Any) -> SessionInfo:
         """Return the session, with the fields that are not saved."""
         shared = {name: getattr(self, name) for name in fields(self) if name in _SHARED}
-        return SessionInfo(ref, ObjectId.parse(self.tip), **{**shared, **more})
+        return SessionInfo(ref, tip, **{**shared, **more})
+
+    @classmethod
+    def from_data(cls, data: Sequence[Any]) -> SessionRow:
+        """Return the row with these fields, which may come from anybody.
+
+        Raises:
+            TypeError: they are not those of a row.
+        """
+        row = cls(*data)
+        for name in fields(row):
+            wanted = _TYPES.get(name, int)
+            if type(getattr(row, name)) is not wanted:
+                raise TypeError(f"{name} is not {wanted.__name__}")
+        return row
+
+    def to_data(self) -> list[Any]:
+        """Return the fields as JSON values."""
+        return [getattr(self, name) for name in fields(self)]
 
 
-_SHARED = frozenset(fields(SessionRow)) & frozenset(fields(SessionInfo)) - {"tip"}
+_SHARED = frozenset(fields(SessionRow)) & frozenset(fields(SessionInfo))
+_TYPES = {
+    **dict.fromkeys(("agent", "session", "title", "prompt", "folder", "token_source"), str),
+    "recorded": dict,
+}
 
 
 def current_rows(
     store: Store,
     tips: Mapping[str, ObjectId],
     progress: Callable[[int, int], None] | None = None,
+    *,
+    are_all: bool = True,
 ) -> dict[str, SessionRow | TraceError]:
     """Return a row for each branch, or why it cannot be read; changed ones are read and saved, also while this works.
 
-    A branch that is read for the first time gets no files. One that changed after a listing will change again, so its
-    compile index is kept.
+    No branch gets files of its own for this.
 
     Args:
         store: the store.
         tips: the branches.
         progress: called with the numbers of read and of all branches.
+        are_all: whether these are all branches, so that nothing else stays saved.
 
     Raises:
         StorageError: a file cannot be read.
     """
-    saved = load_rows(store)
-    first, again = ContextCompiler(store, keeps_files=False), ContextCompiler(store)
+    known = ListedSessions(store)
+    contexts = ContextCompiler(store, keeps_files=False)
     found: dict[str, SessionRow | TraceError] = {}
-    rows: dict[str, SessionRow] = {}
+    listed: dict[str, Listed] = {}
+    if are_all:
+        known.forget_others(tips)
     due = time.monotonic() + SAVE_SECONDS
     for count, (ref, tip) in enumerate(tips.items(), 1):
-        before = saved.get(ref)
         try:
-            if before is not None and before.tip == str(tip):
-                rows[ref] = before
-            else:
-                rows[ref] = read_row(store, again if before else first, ref, before)
-            found[ref] = rows[ref]
+            listed[ref], found[ref] = _read(store, contexts, ref, tip, known.of(ref))
         except StorageError:
             raise
         except TraceError as error:
             found[ref] = error
         if time.monotonic() > due:
-            save_rows(store, {**saved, **rows})
+            known.save(listed)
             due = time.monotonic() + SAVE_SECONDS
         if progress is not None:
             progress(count, len(tips))
-    if rows != saved:
-        save_rows(store, rows)
+    known.save(listed)
     return found
 
 
-def read_row(
-    store: Store, contexts: ContextCompiler, ref: str, before: SessionRow | None = None
-) -> SessionRow:
-    """Return the row of a session.
+def _read(
+    store: Store, contexts: ContextCompiler, ref: str, tip: ObjectId, before: Iterable[Listed]
+) -> tuple[Listed, SessionRow]:
+    """Return the row of a session at a commit: a known one, one that grew, or one from its history."""
+    rows = {}
+    for each in before:
+        try:
+            row = SessionRow.from_data(each.row)
+        except TypeError:
+            continue
+        if each.summary.tip == tip:
+            return each, row
+        rows[each.summary.tip] = each, row
+    context = summarised(contexts, ref, tip, [each.summary for each, _ in rows.values()])
+    if context is not None and isinstance(context.view, SummaryView):
+        later = _grown(store, context, rows[context.view.base.tip][1])
+        if later is not None:
+            return Listed(context.view.summary, later.to_data()), later
+    context, row = read_row(store, contexts, ref)
+    return Listed(ContextSummary.of(contexts, context), row.to_data()), row
 
-    Args:
-        store: the store.
-        contexts: its compiler.
-        ref: the session's branch.
-        before: an earlier row. If only appends followed, the prompt and the hidden messages are as before.
-    """
+
+def _grown(store: Store, context: CompiledContext, before: SessionRow) -> SessionRow | None:
+    """Return the row after commits that only append; None if the history must be read."""
+    assert isinstance(context.view, SummaryView)
+    if not before.prompt or is_inserted(before.prompt):
+        return None  # the user may have said something since
+    commits = [commit for _, commit in context.view.since]
+    if any(len(commit.parents) > 1 for commit in commits):
+        return None  # facts of a merged branch may count
+    recorded = dict(before.recorded)
+    for commit in commits:
+        recorded.update(facts_of(commit, META))
+    times = [commit.time for commit in commits if stored_messages(commit)]
+    known_times = [time for time in (before.began, before.ended, *times) if time > 0]
+    return replace(
+        before,
+        title=newest_title(store, reversed(commits)) or before.title,
+        began=min(known_times, default=0),
+        ended=max(known_times, default=0),
+        recorded=_of_sessions(recorded),
+        **_sizes(context),
+    )
+
+
+def _sizes(context: CompiledContext) -> dict[str, Any]:
+    return {
+        "message_count": len(context),
+        "token_count": context.token_count,
+        "token_source": context.token_source,
+        "estimated_token_count": context.estimated_token_count,
+    }
+
+
+def _of_sessions(recorded: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in recorded.items() if name.startswith(PREFIX)}
+
+
+def read_row(
+    store: Store, contexts: ContextCompiler, ref: str
+) -> tuple[CompiledContext, SessionRow]:
+    """Return the context of a session, and its row, from the history."""
     session = read_session(store, ref, contexts=contexts, part=Window(_ENDS))
-    if before is not None and not _only_appends(contexts, session.commit, before.tip):
-        before = None
-    if before is not None and (not before.prompt or is_inserted(before.prompt)):
-        before = None  # the user may have said something since
     turns = session.turns
-    if session.start and before is None:  # the rest says nothing more
+    if session.start:  # the rest says nothing more
         begin = read_session(store, ref, contexts=contexts, part=Window(_ENDS, 0))
         if not any(map(is_prompt, begin.turns)):
             begin = read_session(store, ref, contexts=contexts)
         turns = begin.turns + turns
-    agent, name, title, folder = _named(store, session, before)
-    hidden_count = before.hidden_count if before else count_hidden(contexts, session.context)
-    if before is not None:
-        prompt = before.prompt
-    elif hidden_count:
+    agent, name, title, folder = _named(store, session)
+    hidden_count = count_hidden(contexts, session.context)
+    if hidden_count:
         prompt = excerpt(_first_prompt(contexts, session.commit, turns), PROMPT_CHARACTERS)
     else:
         prompt = excerpt(_prompt_in(turns), PROMPT_CHARACTERS)
     times = [turn.time for turn in turns if turn.time > 0]
     if not turns:
         times = [contexts.read_commit(session.commit).time]
-    times += [time for time in (before.began, before.ended) if time] if before else []
-    context = session.context
-    recorded = newest_facts(contexts, ref, session.commit)
-    return SessionRow(
-        tip=str(session.commit),
+    row = SessionRow(
         agent=agent,
         session=name or ref.removeprefix(BRANCHES),
         title=title,
@@ -250,39 +312,21 @@ def read_row(
         folder=folder,
         began=min(times, default=0),
         ended=max(times, default=0),
-        message_count=session.count,
         hidden_count=hidden_count,
-        token_count=context.token_count,
-        token_source=context.token_source,
-        estimated_token_count=context.estimated_token_count,
-        recorded={name: value for name, value in recorded.items() if name.startswith(PREFIX)},
+        recorded=_of_sessions(newest_facts(contexts, ref, session.commit)),
+        **_sizes(session.context),
     )
+    return session.context, row
 
 
-def _named(
-    store: Store, session: ExportSession, before: SessionRow | None
-) -> tuple[str, str, str, str]:
+def _named(store: Store, session: ExportSession) -> tuple[str, str, str, str]:
     """Return the program, the id, the agent's title and the folder of a session."""
-    if before is not None:
-        title = session.reader.title_since(before.tip) or before.title
-        return before.agent, before.session, title, before.folder
     facts, ref = session.facts(), session.ref
     found = session_of(store, ref) if facts.session else None
     agent, name, _ = found or (session.format, session.id, "")
     if found and session_name(ref) is None and branch_of(store, f"{agent}/{name}") != ref:
         name = ""  # the id belongs to another branch
     return agent, name, facts.title, facts.cwd
-
-
-def _only_appends(contexts: ContextCompiler, tip: ObjectId, earlier: str) -> bool:
-    """Return True if a few commits that only append lead from an earlier commit to the tip."""
-    oid: bytes | None = tip
-    for _ in range(_FEW):
-        if oid is None or oid.hex() == earlier:
-            return oid is not None
-        step = step_of(oid, contexts.read_commit(oid))
-        oid = None if step is None else step.parent
-    return False
 
 
 def _prompt_in(turns: Sequence[SessionTurn]) -> str:
@@ -316,29 +360,22 @@ def _first_prompt(contexts: ContextCompiler, commit: ObjectId, turns: Sequence[S
     return "" if first is None else own_words(first.text) or first.text
 
 
-def load_rows(store: Store) -> dict[str, SessionRow]:
-    """Return the rows of sessions by branch, as the last listing saved them."""
-    try:
-        data = read_file(store.disk, os.path.join(store.layout.cache_dir, _FILE))
-        saved = json.loads(data or b"{}")
-    except (StorageError, ValueError):
-        return {}
-    if not isinstance(saved, dict) or saved.get("version") != VERSION:
-        return {}
-    try:
-        return {ref: SessionRow(*row) for ref, row in saved["sessions"].items()}
-    except (LookupError, TypeError, AttributeError):
-        return {}  # damaged, so all is read again
+def after_import(store: Store, tips: Mapping[str, ObjectId]) -> None:
+    """Save the rows of imported sessions, so that no later command reads them for that."""
+    own = {ref: tip for ref, tip in tips.items() if not (session_name(ref) or ("", "", ""))[2]}
+    current_rows(store, own, are_all=False)
 
 
-def save_rows(store: Store, rows: Mapping[str, SessionRow]) -> None:
-    """Save what `load_rows` returns; a failed write is ignored."""
-    names = fields(SessionRow)
-    saved = {ref: [getattr(row, name) for name in names] for ref, row in rows.items()}
-    data = json.dumps({"version": VERSION, "sessions": saved}).encode()
-    try:
-        store.disk.make_directory(store.layout.cache_dir)
-        path = os.path.join(store.layout.cache_dir, _FILE)
-        replace_file(store.disk, path, data, durable=False, scratch=store.layout.tmp_dir)
-    except StorageError:
-        return  # a read-only repository
+def known_rows(store: Store) -> Callable[[str], SessionRow | None]:
+    """Return a function that returns the row of a branch as the last listing saved it, or None."""
+    known = ListedSessions(store)
+
+    def row(ref: str) -> SessionRow | None:
+        for each in known.of(ref):
+            try:
+                return SessionRow.from_data(each.row)
+            except TypeError:
+                continue
+        return None
+
+    return row

@@ -55,7 +55,7 @@ from trace_store.sessions.listing import (
     SessionInfo,
     SessionRow,
     current_rows,
-    load_rows,
+    known_rows,
     read_title,
     title_ref,
 )
@@ -232,9 +232,14 @@ class Sessions:
                 continue
             title = read_title(store, row.agent or "branch", row.session) or row.title
             facts = SessionFacts.of(row.recorded) if row.recorded else None
-            counts = {"agents": below[ref, AGENTS], "rewinds": below[ref, REWINDS]}
             info = row.info(
-                ref, title=title, facts=facts, activity=activities.get(ref, ""), **counts
+                ref,
+                tips[ref],
+                title=title,
+                facts=facts,
+                activity=activities.get(ref, ""),
+                agents=below[ref, AGENTS],
+                rewinds=below[ref, REWINDS],
             )
             if info.is_thread:
                 found.append(info)
@@ -283,9 +288,9 @@ class Sessions:
         """
         check.texts(refs=refs)
         store = self._writer.store
-        rows, titles = load_rows(store), dict[str, str]()
+        row_of, titles = known_rows(store), dict[str, str]()
         for ref in refs:
-            name, row = ref.removeprefix(BRANCHES), rows.get(ref)
+            name, row = ref.removeprefix(BRANCHES), row_of(ref)
             agent, session, *_ = (
                 (row.agent, row.session) if row else session_name(ref) or ("", name)
             )

@@ -1,0 +1,344 @@
+"""The numbers of a context at one commit, from which those of a few appends later follow.
+
+A summary is kept for each listed session and carried by git, so that a list, the status, or a fresh clone need not read
+a history to show its size. It decides only what is displayed: which messages a model sees always comes from the
+commits. A context of a summary reads its history, once, if anything but numbers is asked.
+"""
+
+from __future__ import annotations
+
+from trace_store import errors, objects
+from trace_store.base.frozen import replace, value
+from trace_store.base.oid import ObjectId
+from trace_store.context import compile_index as form
+from trace_store.context import compiled
+from trace_store.context.compile_index import IndexView, MessageRecord, TokenRecord
+from trace_store.context.compiled import CompiledContext
+from trace_store.context.compiler import ANSWER_WITHIN, ContextSource, newest_answer
+from trace_store.context.index_update import step_of
+from trace_store.context.tokens.models import MeasuredReport
+from trace_store.disk.column_file import MemoryBytes
+from trace_store.objects.message import FREEFORM
+from trace_store.objects.operations import TOOLS, added_messages, only_appends
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from trace_store.context.compile_index import Measured, Sums
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.tokens.models import TokenCounting
+    from trace_store.objects.address import Address
+    from trace_store.objects.commit import Commit
+
+FEW = 64
+"""The call of a result is looked for in so many commits before a summary."""
+FAR = 512
+"""A summary is continued over at most this many commits; an index is built for more."""
+
+
+@value
+class ContextSummary:
+    """The numbers of a context.
+
+    Attributes:
+        tip: its commit.
+        message_count: its messages.
+        sums: their tokens, not scaled: all, of text, and of media.
+        counted: the encoding and the rule for media of these sums, such as `o200k_base claude`.
+        tools: the commit that set its tools, or None.
+        model: the model of its newest answer, or "".
+        since: how many messages follow that answer.
+        report: the last provider's report, credible or not, or None.
+        origin: the commit at which the history was read; appends after it were added to its numbers.
+    """
+
+    tip: bytes
+    message_count: int
+    sums: Sums
+    counted: str
+    tools: bytes | None
+    model: str
+    since: int
+    report: MeasuredReport | None
+    origin: bytes
+
+    @classmethod
+    def of(cls, contexts: ContextCompiler, context: CompiledContext) -> ContextSummary:
+        """Return the summary of a compiled context with a commit, whose tokens are counted."""
+        view = context.view
+        assert view.tip is not None
+        answer, since = newest_answer(view, contexts.read_commit)
+        return cls(
+            tip=view.tip,
+            message_count=view.message_count,
+            sums=compiled.message_sums(context),
+            counted=_counted(compiled.counting_of(context)),
+            tools=view.tools_commit(),
+            model=answer,
+            since=since,
+            report=compiled.last_report(context),
+            origin=view.tip,
+        )
+
+    def to_data(self) -> list[Any]:
+        """Return the summary as JSON values, of which `from_data` makes it."""
+        report = self.report
+        said = report and [
+            *(report.commit.hex(), report.at.hex(), report.token_count, report.name),
+            *report.sums,
+        ]
+        tools = "" if self.tools is None else self.tools.hex()
+        numbers = (self.message_count, *self.sums)
+        answer = (self.model, self.since)
+        return [self.tip.hex(), *numbers, self.counted, tools, *answer, said, self.origin.hex()]
+
+    @classmethod
+    def from_data(cls, data: Sequence[Any]) -> ContextSummary:
+        """Return the summary; the data may come from anybody.
+
+        Raises:
+            ValueError, TypeError: it is not one.
+        """
+        tip, count, total, text, media, counted, tools, model, since, said, origin = data
+        report = None
+        if said is not None:
+            commit, at, tokens, name, *sums = said
+            _check_types((str, name), *((int, each) for each in (tokens, *sums)))
+            all_, of_text, of_media = sums
+            report = MeasuredReport(
+                ObjectId.parse(commit), ObjectId.parse(at), tokens, name, (all_, of_text, of_media)
+            )
+        numbers = (count, total, text, media, since)
+        _check_types((str, counted), (str, model), *((int, each) for each in numbers))
+        return cls(
+            tip=ObjectId.parse(tip),
+            message_count=count,
+            sums=(total, text, media),
+            counted=counted,
+            tools=ObjectId.parse(tools) if tools else None,
+            model=model,
+            since=since,
+            report=report,
+            origin=ObjectId.parse(origin),
+        )
+
+
+def _check_types(*pairs: tuple[type, object]) -> None:
+    for wanted, given in pairs:
+        if type(given) is not wanted or (wanted is int and given < 0):  # type: ignore[operator]
+            raise TypeError(f"not {wanted.__name__}: {given!r:.40}")
+
+
+def _counted(counting: TokenCounting) -> str:
+    return f"{counting.encoding} {counting.media.name}"
+
+
+def summarised(
+    contexts: ContextCompiler, ref: str, tip: ObjectId, known: Sequence[ContextSummary]
+) -> CompiledContext | None:
+    """Return the context of a branch by its summary, for its numbers; None if it must be read.
+
+    Args:
+        contexts: the compiler of the store.
+        ref: the full name of the branch.
+        tip: its commit.
+        known: summaries of the branch, at this commit or an earlier one.
+
+    Raises:
+        ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
+    """
+    found = {summary.tip: summary for summary in known}
+    commits: list[tuple[bytes, Commit]] = []
+    oid: bytes | None = tip
+    while oid not in found:
+        if oid is None or not found or len(commits) == FAR:
+            return None
+        commit = contexts.read_commit(oid)
+        commits.append((oid, commit))
+        oid = commit.parents[0] if commit.parents else None
+    summary: ContextSummary | None = found[oid]
+    if commits:
+        summary = _Growth(contexts, found[oid]).over(commits[::-1])
+    if summary is None:
+        return None
+    counting = _counting_of(contexts, summary)
+    if _counted(counting) != summary.counted:
+        return None
+    source = _SummarySource(contexts, summary, counting)
+    view = SummaryView(contexts, ref, summary, found[oid], commits[::-1])
+    return CompiledContext(
+        source, view, contexts.tokenizer(), lambda: counting, lambda: view.whole().tools
+    )
+
+
+def _counting_of(contexts: ContextCompiler, summary: ContextSummary) -> TokenCounting:
+    """Return how the context is counted: as for the model of the last report, else of the newest answer."""
+    model = ""
+    if summary.report is not None:
+        report = objects.reports.report_of(contexts.read_commit(summary.report.commit))
+        model = report.model if report is not None else ""
+    return contexts.counting(model or (summary.model if summary.since < ANSWER_WITHIN else ""))
+
+
+class _Growth:
+    """A summary that grows by commits which only append."""
+
+    def __init__(self, contexts: ContextCompiler, summary: ContextSummary) -> None:
+        self._contexts = contexts
+        self._summary = summary
+        self._media = _counting_of(contexts, summary).media
+        self._made: set[Address] = set()
+        self._before: bytes | None = summary.tip
+        self._looks = FEW
+        self._sums = {summary.tip: self._with_tools(summary)}
+
+    def over(self, commits: Sequence[tuple[bytes, Commit]]) -> ContextSummary | None:
+        """Return the summary after some commits, oldest first; None if only the history tells."""
+        for oid, commit in commits:
+            if not self._append(oid, commit):
+                return None
+        return self._summary
+
+    def _append(self, oid: bytes, commit: Commit) -> bool:
+        step = step_of(oid, commit)
+        if step is None:
+            return False
+        before = self._summary
+        added = list(added_messages(commit, oid))
+        self._made.update(address for address, _ in added)
+        answered = [address for _, answers in step.records for address in answers]
+        if not self._are_shown(answered):
+            return False  # the call may be hidden, and its result with it
+        model, since = before.model, before.since
+        for _, message in added:
+            is_answer = message["role"] == "assistant"
+            model, since = (message.get("model", ""), 0) if is_answer else (model, since + 1)
+        total, text, media = self._contexts.sums_added(commit, self._media)
+        had = before.sums
+        sets_tools = any(operation.name == TOOLS for operation in commit.operations)
+        self._summary = replace(
+            before,
+            tip=oid,
+            message_count=before.message_count + len(added),
+            sums=(had[0] + total, had[1] + text, had[2] + media),
+            tools=oid if sets_tools else before.tools,
+            model=model,
+            since=since,
+        )
+        self._sums[oid] = self._with_tools(self._summary)
+        return not step.is_measured or self._measure(oid, commit)
+
+    def _are_shown(self, calls: Sequence[Address]) -> bool:
+        """Return True if these messages are in the context as they were added; looks at a few commits before."""
+        while not self._made.issuperset(calls):
+            oid = self._before
+            if oid is None or self._looks == 0:
+                return False
+            self._looks -= 1
+            commit = self._contexts.read_commit(oid)
+            if not only_appends(commit):
+                return False
+            self._made.update(address for address, _ in added_messages(commit, oid))
+            self._before = commit.parents[0] if commit.parents else None
+        return True
+
+    def _measure(self, oid: bytes, commit: Commit) -> bool:
+        report = objects.reports.report_of(commit)
+        assert report is not None
+        at = report.about or oid
+        if at not in self._sums:
+            return False
+        measured = MeasuredReport(oid, at, report.token_count, report.name, self._sums[at])
+        self._summary = replace(self._summary, report=measured)
+        return True
+
+    def _with_tools(self, summary: ContextSummary) -> Sums:
+        total, text, media = summary.sums
+        source = ContextSource(self._contexts, "", None, False)
+        return total + source.tool_tokens(summary.tools), text, media
+
+
+class _Nothing(MemoryBytes):
+    """A column without records, which says so when one is read."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        raise errors.CorruptIndexError("a summary has no records")
+
+
+class SummaryView(IndexView):
+    """The view of a context of which only the numbers are known; it reads the history when asked for more.
+
+    Attributes:
+        summary: the numbers.
+        base: the summary that they were counted from.
+        since: the commits after that one's, oldest first.
+    """
+
+    __slots__ = ("_contexts", "_ref", "_whole", "base", "since", "summary")
+
+    def __init__(
+        self,
+        contexts: ContextCompiler,
+        ref: str,
+        summary: ContextSummary,
+        base: ContextSummary,
+        since: Sequence[tuple[bytes, Commit]],
+    ) -> None:
+        number, nobody = summary.message_count, bytes(16)
+        last = MessageRecord(
+            *(nobody, 0, summary.tip, 0, summary.tip, 0, form.MARKER | form.END, "user", FREEFORM),
+            *(0, form.START, bytes(32), number),
+        )
+        super().__init__(
+            _Nothing(), number + 1, last, form.NO_GENERATION, lambda: self.whole().view
+        )
+        self._contexts = contexts
+        self._ref = ref
+        self.summary, self.base, self.since = summary, base, since
+        self._whole: CompiledContext | None = None
+
+    def whole(self) -> CompiledContext:
+        """Return the context, read from its history."""
+        if self._whole is None:
+            contexts = self._contexts
+            is_there = contexts.store.refs.read(self._ref) == self.summary.tip
+            self._whole = contexts.compile(self._ref if is_there else ObjectId(self.summary.tip))
+        return self._whole
+
+    @property
+    def prefix_hash(self) -> bytes:
+        """The hash over all messages."""
+        return self.whole().view.prefix_hash
+
+    def tools_commit(self) -> bytes | None:
+        """Return the commit that set the current tools, or None."""
+        return self.summary.tools
+
+    def measured(self) -> Measured | None:
+        """Return the last measured commit, or None; raises as `find`."""
+        return self.whole().view.measured()
+
+
+class _SummarySource(ContextSource):
+    """The source of such a context."""
+
+    __slots__ = ("_counting", "_summary")
+
+    def __init__(
+        self, contexts: ContextCompiler, summary: ContextSummary, counting: TokenCounting
+    ) -> None:
+        super().__init__(contexts, "", contexts.tokenizer(), False)
+        self._known_counting = counting
+        self._summary = summary
+
+    def token_total(self, view: IndexView) -> TokenRecord:
+        summary = self._summary
+        if view.tip != summary.tip:
+            return super().token_total(view)
+        start, seen = bytes(form.PREFIX_START_BYTES), bytes(form.SEEN_BYTES)
+        return TokenRecord(0, 0, 0, *summary.sums, start, seen)
+
+    def report(self, view: IndexView, model: str) -> MeasuredReport | None:
+        return super().report(view, model) if model else self._summary.report
