@@ -372,6 +372,8 @@ def known_rows(store: Store) -> Callable[[str], SessionRow | None]:
 
     def row(ref: str) -> SessionRow | None:
         for each in known.of(ref):
+            if not store.objects.contains(ObjectId(each.summary.tip)):
+                continue  # history was rewritten, perhaps to take these words away
             try:
                 return SessionRow.from_data(each.row)
             except TypeError:
