@@ -104,6 +104,8 @@ def test_numbers_of_a_summary_are_those_of_the_history(tmp_path: Path) -> None:
         known: list[ContextSummary] = []
         calls: list[str] = []
         continued = 0
+        for number in range(70):  # no answer is near
+            repo.append(Message("user", (Text(f"asked {number}"),)))
         for number in range(150):
             _change(repo, generator, number, calls)
             tip, ref = repo.head.oid, str(repo.head.ref)

@@ -91,6 +91,7 @@ NAVIGATION: dict[str, list[str]] = {
         "format/refs",
         "format/tombstones",
         "format/compile-index",
+        "format/session-lists",
         "format/commit-table",
         "format/rendering",
         "format/transcripts",

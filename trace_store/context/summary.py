@@ -48,8 +48,8 @@ class ContextSummary:
         sums: their tokens, not scaled: all, of text, and of media.
         counted: the encoding and the rule for media of these sums, such as `o200k_base claude`.
         tools: the commit that set its tools, or None.
-        model: the model of its newest answer, or "".
-        since: how many messages follow that answer.
+        model: the model of the newest answer among its last 64 messages, or "".
+        since: how many messages follow that answer; 64 without one.
         report: the last provider's report, credible or not, or None.
         origin: the commit at which the history was read; appends after it were added to its numbers.
     """
@@ -179,7 +179,7 @@ def _counting_of(contexts: ContextCompiler, summary: ContextSummary) -> TokenCou
     if summary.report is not None:
         report = objects.reports.report_of(contexts.read_commit(summary.report.commit))
         model = report.model if report is not None else ""
-    return contexts.counting(model or (summary.model if summary.since < ANSWER_WITHIN else ""))
+    return contexts.counting(model or summary.model)
 
 
 class _Growth:
@@ -215,6 +215,8 @@ class _Growth:
         for _, message in added:
             is_answer = message["role"] == "assistant"
             model, since = (message.get("model", ""), 0) if is_answer else (model, since + 1)
+        if since >= ANSWER_WITHIN:
+            model, since = "", ANSWER_WITHIN
         total, text, media = self._contexts.sums_added(commit, self._media)
         had = before.sums
         sets_tools = any(operation.name == TOOLS for operation in commit.operations)
