@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 
 from benchmarks.scale import turns
@@ -179,7 +179,7 @@ def test_a_purge_removes_what_travels(imported: Path, ok: Run) -> None:
     [
         lambda entry: [entry[0], entry[1][:-1]],
         lambda entry: [[*entry[0][:1], "many", *entry[0][2:]], entry[1]],
-        lambda entry: [["z" * 64, *entry[0][1:]], entry[1]],
+        lambda entry: [[b"short", *entry[0][1:]], entry[1]],
         lambda entry: [entry[0], [7, *entry[1][1:]]],
         lambda entry: None,
         lambda entry: [entry[0], {"recorded": []}],
@@ -188,11 +188,11 @@ def test_a_purge_removes_what_travels(imported: Path, ok: Run) -> None:
 def test_a_forged_file_is_not_used(imported: Path, tmp_path: Path, forge: Any) -> None:
     there = clone(imported, tmp_path / "clone")
     [path] = carried(there)
-    saved = json.loads(path.read_bytes())
-    [ref] = saved["sessions"]
-    saved["sessions"][ref] = forge(saved["sessions"][ref])
+    saved = msgpack.unpackb(path.read_bytes())
+    [ref] = saved[-1]
+    saved[-1][ref] = forge(saved[-1][ref])
     path.unlink()
-    data = json.dumps(saved).encode()
+    data = msgpack.packb(saved)
     (path.parent / f"{digest(data).hex()}.sessions").write_bytes(data)
     with Repo.open(there) as repo:
         assert repo.sessions.list()[0].message_count == MESSAGES
@@ -200,10 +200,10 @@ def test_a_forged_file_is_not_used(imported: Path, tmp_path: Path, forge: Any) -
 
 def test_fsck_finds_a_wrong_size_and_a_damaged_file(imported: Path, ok: Run) -> None:
     [path] = carried(imported)
-    saved = json.loads(path.read_bytes())
-    [[summary, _]] = saved["sessions"].values()
+    saved = msgpack.unpackb(path.read_bytes())
+    [[summary, _]] = saved[-1].values()
     summary[1] += 1
-    data = json.dumps(saved).encode()
+    data = msgpack.packb(saved)
     (path.parent / f"{digest(data).hex()}.sessions").write_bytes(data)
     path.write_bytes(path.read_bytes()[:-9])
     found = [line for line in ok("fsck").lines if "session-list-differs" in line]

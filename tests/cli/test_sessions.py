@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 
 from tests.support.command_line import Run, Trace
@@ -150,8 +151,8 @@ def test_a_prompt_that_comes_later_is_found_and_a_damaged_list_is_read_again(
         ok("commit", "-q", "--assistant", "more")
     cache = Path(".trace/cache/sessions")
     entries: list[Any] = [[1], [[], []], "x"]
-    for damage in [{}, *({"sessions": {"refs/heads/main": entry}} for entry in entries)]:
-        cache.write_text(json.dumps({"version": listed_sessions.VERSION, "purged": "", **damage}))
+    for damage in [{}, *({"refs/heads/main": entry} for entry in entries)]:
+        cache.write_bytes(msgpack.packb([listed_sessions.VERSION, "", damage]))
         assert listed(ok)[0]["prompt"] == "The first question"
 
 

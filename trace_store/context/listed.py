@@ -7,13 +7,11 @@ only what is displayed.
 
 from __future__ import annotations
 
-import json
 import os
 
-from trace_store import errors
+from trace_store import context, errors
 from trace_store.base.frozen import value
 from trace_store.base.oid import digest, is_full_id
-from trace_store.context.summary import ContextSummary
 from trace_store.disk.files import read_file, replace_file
 
 TYPE_CHECKING = False
@@ -21,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from trace_store.base.oid import ObjectId
+    from trace_store.context.compiled import CompiledContext
+    from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.summary import ContextSummary
     from trace_store.store.store import Store
 
     Entries: TypeAlias = dict[str, list[Any]]
@@ -89,7 +91,7 @@ class ListedSessions:
             return
         data, row = entries[ref]
         try:
-            yield Listed(ContextSummary.from_data(data), row)
+            yield Listed(context.summary.ContextSummary.from_data(data), row)
         except (ValueError, TypeError, errors.TraceError):
             return
 
@@ -159,15 +161,22 @@ class ListedSessions:
         return len(new)
 
     def _packed(self, entries: Entries) -> bytes:
-        data = {"version": VERSION, "purged": self._key, "sessions": entries}
-        return json.dumps(data, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+        import msgpack  # slow to import
+
+        data = [VERSION, self._key, dict(sorted(entries.items()))]
+        packed: bytes = msgpack.packb(data, unicode_errors="surrogatepass")
+        return packed
 
     def _parsed(self, data: bytes | None) -> Entries:
+        if not data:
+            return {}
+        import msgpack
+
         try:
-            saved = json.loads(data or b"{}")
-            if (saved["version"], saved["purged"]) != (VERSION, self._key):
+            version, key, entries = msgpack.unpackb(data, unicode_errors="surrogatepass")
+            if (version, key) != (VERSION, self._key):
                 return {}
-            return {ref: [summary, row] for ref, (summary, row) in saved["sessions"].items()}
+            return {str(ref): [summary, row] for ref, (summary, row) in entries.items()}
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return {}
 
@@ -176,6 +185,15 @@ def is_intact(name: str, data: bytes) -> bool:
     """Return True if a file that git carries has the name that its bytes give it."""
     base = name.removesuffix(SUFFIX)
     return is_full_id(base) and digest(data).hex() == base
+
+
+def summarised_branch(contexts: ContextCompiler, ref: str, tip: ObjectId) -> CompiledContext | None:
+    """Return the context of a branch by what is known of it, for its numbers; None if it must be read."""
+    once = context.compiler.ContextCompiler(contexts.store, keeps_files=False)
+    if contexts.tokenizer() is not once.tokenizer():
+        return None  # lists have the counts of the repository's
+    known = [each.summary for each in ListedSessions(contexts.store).of(ref)]
+    return context.summary.summarised(once, ref, tip, known)
 
 
 def _saved_messages(entry: list[Any], carried: Sequence[list[Any]] = ()) -> int:

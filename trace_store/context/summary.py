@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from trace_store import errors, objects
 from trace_store.base.frozen import replace, value
-from trace_store.base.oid import ObjectId
+from trace_store.base.oid import OID_BYTES, ObjectId
 from trace_store.context import compile_index as form
 from trace_store.context import compiled
 from trace_store.context.compile_index import IndexView, MessageRecord, TokenRecord
@@ -83,16 +83,16 @@ class ContextSummary:
         )
 
     def to_data(self) -> list[Any]:
-        """Return the summary as JSON values, of which `from_data` makes it."""
+        """Return the summary as plain values, of which `from_data` makes it."""
         report = self.report
         said = report and [
-            *(report.commit.hex(), report.at.hex(), report.token_count, report.name),
+            *(bytes(report.commit), bytes(report.at), report.token_count, report.name),
             *report.sums,
         ]
-        tools = "" if self.tools is None else self.tools.hex()
+        tools = self.tools and bytes(self.tools)
         numbers = (self.message_count, *self.sums)
         answer = (self.model, self.since)
-        return [self.tip.hex(), *numbers, self.counted, tools, *answer, said, self.origin.hex()]
+        return [bytes(self.tip), *numbers, self.counted, tools, *answer, said, bytes(self.origin)]
 
     @classmethod
     def from_data(cls, data: Sequence[Any]) -> ContextSummary:
@@ -107,22 +107,26 @@ class ContextSummary:
             commit, at, tokens, name, *sums = said
             _check_types((str, name), *((int, each) for each in (tokens, *sums)))
             all_, of_text, of_media = sums
-            report = MeasuredReport(
-                ObjectId.parse(commit), ObjectId.parse(at), tokens, name, (all_, of_text, of_media)
-            )
+            report = MeasuredReport(_id(commit), _id(at), tokens, name, (all_, of_text, of_media))
         numbers = (count, total, text, media, since)
         _check_types((str, counted), (str, model), *((int, each) for each in numbers))
         return cls(
-            tip=ObjectId.parse(tip),
+            tip=_id(tip),
             message_count=count,
             sums=(total, text, media),
             counted=counted,
-            tools=ObjectId.parse(tools) if tools else None,
+            tools=None if tools is None else _id(tools),
             model=model,
             since=since,
             report=report,
-            origin=ObjectId.parse(origin),
+            origin=_id(origin),
         )
+
+
+def _id(given: object) -> ObjectId:
+    if type(given) is not bytes or len(given) != OID_BYTES:
+        raise TypeError(f"not an id: {given!r:.80}")
+    return ObjectId(given)
 
 
 def _check_types(*pairs: tuple[type, object]) -> None:

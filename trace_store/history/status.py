@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from trace_store import errors, history
+from trace_store import context, errors, history
 from trace_store import store as stores
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
-from trace_store.context.compiler import ContextCompiler
-from trace_store.context.listed import ListedSessions
-from trace_store.context.summary import summarised
 from trace_store.contracts.ref_names import BRANCHES, FORKS, RECORDS, RECOVERED, staged_ref
 from trace_store.objects.commit import read_commit
 from trace_store.objects.operations import META, facts_of
@@ -20,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.base.ident import Time
     from trace_store.context.compiled import CompiledContext
+    from trace_store.context.compiler import ContextCompiler
     from trace_store.history.branch_state import Tracking
     from trace_store.refs.head import Head
     from trace_store.store.store import Store
@@ -139,7 +137,7 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
     """
     store = contexts.store
     head = store.refs.head()
-    context = _context(contexts, head, model)
+    shown = _context(contexts, head, model)
     unsealed = store.unsealed()
     refs = store.refs.status()
     commit = None if head.oid is None else read_commit(head.oid, store.objects.read)
@@ -152,15 +150,15 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
         oid=head.oid,
         time=0 if commit is None else commit.time,
         summary="" if commit is None else history.summary.tip_summary(store, commit),
-        message_count=len(context),
-        token_count=context.token_count if count_tokens else None,
-        token_source=context.token_source if count_tokens else context.estimate_source,
-        reported_token_count=context.reported_token_count if count_tokens else None,
-        doubted_token_count=context.doubted_token_count if count_tokens else None,
-        message_token_count=context.message_part if count_tokens else None,
-        estimated_token_count=context.estimated_token_count if count_tokens else None,
-        text_token_count=context.text_token_count if count_tokens else None,
-        text_token_source=context.text_token_source,
+        message_count=len(shown),
+        token_count=shown.token_count if count_tokens else None,
+        token_source=shown.token_source if count_tokens else shown.estimate_source,
+        reported_token_count=shown.reported_token_count if count_tokens else None,
+        doubted_token_count=shown.doubted_token_count if count_tokens else None,
+        message_token_count=shown.message_part if count_tokens else None,
+        estimated_token_count=shown.estimated_token_count if count_tokens else None,
+        text_token_count=shown.text_token_count if count_tokens else None,
+        text_token_source=shown.text_token_source,
         budget=store.config.budget,
         diverged=refs.diverged,
         incomplete=tuple(refs.incomplete),
@@ -183,13 +181,12 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
 
 def _context(contexts: ContextCompiler, head: Head, model: str) -> CompiledContext:
     """Return the context of HEAD; by its summary where that saves reading the history."""
-    if head.ref and head.oid and not model and contexts.index_view(head.ref) is None:
-        once = ContextCompiler(contexts.store, keeps_files=False)
-        if contexts.tokenizer() is once.tokenizer():
-            known = [each.summary for each in ListedSessions(contexts.store).of(head.ref)]
-            found = summarised(once, head.ref, head.oid, known)
-            if found is not None:
-                return found
+    disk, layout = contexts.store.disk, contexts.store.layout
+    is_listed = disk.exists(layout.listed_file) or disk.exists(layout.info_dir)
+    if head.ref and head.oid and not model and is_listed and not contexts.index_view(head.ref):
+        found = context.listed.summarised_branch(contexts, head.ref, head.oid)
+        if found is not None:
+            return found
     return contexts.compile("HEAD", model=model)
 
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import errno
 
-from trace_store import errors, journal, maintenance
+from trace_store import context, errors, journal, maintenance
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId, check_hash, joined_digests
-from trace_store.context.listed import ListedSessions
 from trace_store.journal.frames import END
 from trace_store.journal.published import save, stamp_of
 from trace_store.journal.view import RefsFold
@@ -106,7 +105,7 @@ def seal(
         StorageError: the disk fails; the next seal resumes.
     """
     if not _has_work(store, fully):
-        return SealReport()
+        return SealReport(sessions=_copy_lists(store) if fully else 0)
     with brief_lock(store, wait=wait):
         return _Sealer(store, level, fully).run()
 
@@ -124,6 +123,13 @@ def seal_or_sync(store: Store) -> None:
         with store.mutex:
             store.journal.sync()
         maintenance.lock_wait.warn_of_unsealed(error)
+
+
+def _copy_lists(store: Store) -> int:
+    """Copy what is known of sessions for clones; return of how many."""
+    if not store.disk.exists(store.layout.listed_file):
+        return 0
+    return context.listed.ListedSessions(store).publish()
 
 
 def _has_work(store: Store, fully: bool) -> bool:
@@ -196,7 +202,7 @@ class _Sealer:
             save(store.disk, store.layout, sealed, before, changes)
             self._refs.summary.update(scan, before, changes)
         self._clean(obsolete, folded)
-        sessions = ListedSessions(store).publish()
+        sessions = _copy_lists(store)
         transactions = sum(1 for file in closed for _ in file.transactions())
         return SealReport(
             transactions=transactions,

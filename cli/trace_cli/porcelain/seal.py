@@ -32,8 +32,10 @@ def _seal_lines(invocation: Invocation, report: SealReport) -> Iterator[str]:
     if report.transactions or report.refs or report.packs:
         done = f"{counted(report.transactions, 'change')}, {counted(report.objects, 'object')}"
         yield f"sealed {done}, {counted(len(report.refs), 'ref')}"
-    else:
+    elif not report.sessions:
         invocation.note("everything is sealed")
+    if report.sessions:
+        yield f"copied the titles and sizes of {counted(report.sessions, 'session')} for clones"
 
 
 @takes(
