@@ -287,7 +287,8 @@ class ContextCompiler:
             MessageNotFoundError: the context does not hold it.
         """
         ref, tip = self._locate("HEAD")
-        record = None if tip is None else self._view(ref, tip)[0].find(address)
+        is_indexed = tip is not None and (ref is None or self.index_view(ref) is not None)
+        record = self._view(ref, tip)[0].find(address) if is_indexed else None
         if record is None:
             state = context.fold.Fold() if tip is None else self.fold(tip)
             return state.entry(address).parts

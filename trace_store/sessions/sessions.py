@@ -309,6 +309,12 @@ class Sessions:
         title: str = history.records.record_title(ref, facts)
         return title
 
+    def is_started(self, ref: str) -> bool:
+        """Return True if Trace started the session of a branch, given its full name; as last listed, if it was."""
+        check.text(ref=ref)
+        row = known_rows(self._writer.store)(ref)
+        return bool(row.recorded if row is not None else self.open(ref).facts.type)
+
     def rename(
         self, session: str, title: str, *, progress: Callable[[int, int], None] | None = None
     ) -> TitledSession:

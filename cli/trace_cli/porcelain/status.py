@@ -70,9 +70,9 @@ def _lines(
 
 def _session_lines(invocation: Invocation, repo: Repo, ref: str) -> Iterator[str]:
     """Yield the fill level of a session started by Trace, and the tokens its compactions saved."""
-    session = repo.sessions.open(ref)
-    if not session.facts.type:
+    if not repo.sessions.is_started(ref):
         return
+    session = repo.sessions.open(ref)
     preview, past = session.preview(), session.history()
     said = f"session: {number(preview.total)} of {counted(preview.limit, 'token')}"
     if past:
