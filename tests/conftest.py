@@ -35,6 +35,7 @@ _OWN = tempfile.mkdtemp(prefix="trace-user-")
 atexit.register(shutil.rmtree, _OWN, ignore_errors=True)
 os.environ["XDG_CONFIG_HOME"] = os.path.join(_OWN, "config")
 os.environ["XDG_DATA_HOME"] = os.path.join(_OWN, "data")
+os.environ["XDG_CACHE_HOME"] = os.path.join(_OWN, "cache")
 
 # Without compiled modules, each of the many processes that tests start would compile all that it loads.
 # Where the environment forbids Python to write them beside the source, they go to the same folder.

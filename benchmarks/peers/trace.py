@@ -51,7 +51,7 @@ from trace_store.odb.compression import compress, decompress
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES
 
 decompress(compress(b"", level=1), 0)  # imports the compression library
-BENCHMARK_ENVIRONMENT = Environment(author="benchmark")
+BENCHMARK_ENVIRONMENT = Environment(author="benchmark", cache_dir=Environment.read().cache_dir)
 
 
 class Trace:

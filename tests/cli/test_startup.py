@@ -18,7 +18,8 @@ from trace_store.testing.disks import RecordingDisk
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
     *("asyncio", "backports.zstd", "compression.zstd", "dataclasses", "enum", "filelock", "httpx"),
-    *("inspect", "json", "logging", "pathlib", "pydantic", "re", "rich", "subprocess", "tempfile"),
+    *("hyperscan", "inspect", "json", "logging", "pathlib", "pydantic", "re", "re2", "rich"),
+    *("subprocess", "tempfile"),
     *("threading", "tiktoken", "tomllib", "typer", "typing"),
     *("trace_store.llm.contract", "trace_store.llm.http_model", "trace_store.llm.settings"),
     "trace_store.records",

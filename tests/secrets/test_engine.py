@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.secrets.support.redaction import redacted
 from trace_store.secrets.checks import checksum
-from trace_store.secrets.engine import Scanner, compiled, trigger_of
+from trace_store.secrets.engine import Scanner, compiled
+from trace_store.secrets.first_pass import trigger_of
 from trace_store.secrets.guard import may_hold
 from trace_store.secrets.rules import RULES
 
@@ -77,7 +78,7 @@ def test_an_id_that_is_allowed_is_no_finding() -> None:
 
 @pytest.mark.parametrize("value", ['p"w\\d/9 é€-x', "Zx81-known-value", "ключ-на-связку-7"])
 def test_known_values_are_found_however_they_are_spelled(value: str) -> None:
-    scanner = Scanner(rules=(), known=[value])
+    scanner = Scanner(known=[value])
     plain = f"the value {value}."
     spelled = [plain, json.dumps(plain), json.dumps(plain, ensure_ascii=False)]
     spelled.append(json.dumps({"arguments": json.dumps({"a": plain})}))

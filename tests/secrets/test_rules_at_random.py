@@ -18,7 +18,8 @@ from itertools import takewhile
 import pytest
 
 from tests.secrets.support.matching import text_of
-from trace_store.secrets.engine import Scanner, compiled, trigger_of
+from trace_store.secrets.engine import Scanner, compiled
+from trace_store.secrets.first_pass import trigger_of
 from trace_store.secrets.guard import may_hold
 from trace_store.secrets.rules import RULES
 from trace_store.secrets.rules.rule import Rule

@@ -3,7 +3,8 @@
 Rule: no other module of the library reads the process's environment. A caller can build its own Environment.
 
 Rule: settings are in `trace/` below the settings folder; keys and notes about one repository are in `trace/<store id>/`
-below the data folder. Nothing there comes from a repository, and no other user can read it.
+below the data folder; what can be computed again is in `trace/` below the cache folder. Nothing there comes from a
+repository, and no other user can read it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Environment:
         copilot_dir: where Copilot CLI keeps its sessions (`COPILOT_HOME`, else `~/.copilot`), or "".
         config_dir: the folder for settings (`XDG_CONFIG_HOME`, else `~/.config`), or "".
         data_dir: the folder for data (`XDG_DATA_HOME`, else `~/.local/share`), or "".
+        cache_dir: the folder for what can be computed again (`XDG_CACHE_HOME`, else `~/.cache`), or "".
         opencode_database: opencode's database (`OPENCODE_DB`), or "" for those in `data_dir`.
         editor: the user's editor (`TRACE_EDITOR`, else `GIT_EDITOR`, `VISUAL` or `EDITOR`), or "".
         list_editor: the editor for todo lists (`TRACE_EDITOR`, else `GIT_SEQUENCE_EDITOR`, else as `editor`), or "".
@@ -65,6 +67,7 @@ class Environment:
         copilot_dir: str = "",
         config_dir: str = "",
         data_dir: str = "",
+        cache_dir: str = "",
         opencode_database: str = "",
         editor: str = "",
         list_editor: str | None = None,
@@ -86,6 +89,7 @@ class Environment:
         self.copilot_dir = copilot_dir
         self.config_dir = config_dir
         self.data_dir = data_dir
+        self.cache_dir = cache_dir
         self.opencode_database = opencode_database
         self.editor = editor
         self.list_editor = editor if list_editor is None else list_editor
@@ -126,6 +130,10 @@ class Environment:
             StateError: the user has no data folder.
         """
         return os.path.join(_existing(self.data_dir, "XDG_DATA_HOME"), _FOLDER, *names)
+
+    def cache_folder(self) -> str:
+        """Return the folder for what can be computed again, which need not exist; "" for none."""
+        return os.path.join(self.cache_dir, _FOLDER) if self.cache_dir else ""
 
     def store_file(self, store_id: str, name: str) -> str:
         """Return the path of a file about one repository, which need not exist.
@@ -175,6 +183,7 @@ class Environment:
             copilot_dir=folder("COPILOT_HOME", ".copilot"),
             config_dir=folder("XDG_CONFIG_HOME", ".config"),
             data_dir=folder("XDG_DATA_HOME", ".local", "share"),
+            cache_dir=folder("XDG_CACHE_HOME", ".cache"),
             opencode_database=values.get("OPENCODE_DB", ""),
             editor=first_of(_EDITORS),
             list_editor=first_of(_LIST_EDITORS),

@@ -8,6 +8,7 @@ from trace_store.base.lazy_import import names
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.secrets import engine as engine
+    from trace_store.secrets import first_pass as first_pass
     from trace_store.secrets import guard as guard
     from trace_store.secrets import placeholders as placeholders
     from trace_store.secrets import rules as rules

@@ -1,6 +1,6 @@
 """Scanner for secrets in text.
 
-Its time is linear in the length of the text, since every pattern that scans all of it uses RE2. A first pass finds the
+Its time is linear in the length of the text, since every pattern that scans all of it uses RE2. A first pass names the
 rules that may match, usually none; a rule's pattern is compiled on first use. A finding has the rule, the position and
 an id, but never the value.
 """
@@ -14,10 +14,16 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import Any
 
-import re2
-
 from trace_store.base.frozen import value
 from trace_store.secrets.checks import looks_random
+from trace_store.secrets.first_pass import (
+    ESCAPES,
+    FirstPass,
+    re2_options,
+    standard_pass,
+    trigger_of,
+    triggers_pass,
+)
 from trace_store.secrets.placeholders import (
     KEY_BYTES,
     PLACEHOLDER_START,
@@ -27,9 +33,6 @@ from trace_store.secrets.placeholders import (
 )
 from trace_store.secrets.rules import RULES
 from trace_store.secrets.rules.rule import Rule
-
-MAXIMUM_MEMORY = 64 << 20
-"""Memory limit of RE2 for the triggers of all rules, in bytes."""
 
 BASE64_CHARACTERS = 128
 """A base64 run of at least this length is data, not a token."""
@@ -47,12 +50,7 @@ _ESCAPE = re.compile(
     rb"\\+(?:(?:u00|x)([2-7][0-9a-fA-F])|/)|%(2[267fF]|3[aAdD]|40|[57][bBdD])|&#x([2-7][0-9a-fA-F]);|&#([0-9]{2,3});"
     rb"|&(quot|amp|apos|lt|gt);"
 )
-ESCAPED = (
-    r"\\(?:u00[2-7][0-9a-fA-F]|x[2-7][0-9a-fA-F]|/)|%(?:2[267fF]|3[aAdD]|40|[57][bBdD])"
-    r"|&(?:#x[2-7][0-9a-fA-F]|#[0-9][0-9]|quot|amp|apos|lt|gt)"
-)
 _NAMED = {b"quot": b'"', b"amp": b"&", b"apos": b"'", b"lt": b"<", b"gt": b">"}
-"""The escapes that make unescaping necessary."""
 _NEAR = 80
 """The distance at which `unless` patterns look for a name before a secret."""
 KNOWN_RULE = "known-value"
@@ -75,89 +73,40 @@ class SecretFinding:
     id: str
 
 
-class _Patterns:
-    """Triggers and patterns of rules and known secrets.
-
-    RE2 builds its automaton while it matches, so patterns that were used before match faster.
-    """
-
-    __slots__ = ("_compiled", "_unless", "escapes", "known", "meets", "rules")
-
-    def __init__(self, rules: Sequence[Rule], known: Sequence[bytes]) -> None:
-        self.rules = rules
-        self.known = known
-        self._compiled: dict[int, Any] = {}
-        self._unless: dict[int, Any] = {}
-        triggers = re2.Set.SearchSet(_options())
-        for rule in rules:
-            triggers.Add(trigger_of(rule).encode())
-        for spelled in known:
-            triggers.Add(_escaped(spelled))
-        self.escapes = triggers.Add(ESCAPED.encode())
-        triggers.Compile()
-        self.meets = triggers.Match
-
-    def pattern(self, number: int) -> Any:
-        """Return the pattern of a rule."""
-        found = self._compiled.get(number)
-        if found is None:
-            found = self._compiled[number] = compiled(self.rules[number].pattern)
-        return found
-
-    def unless(self, number: int) -> Any:
-        """Return the pattern that disproves a rule."""
-        found = self._unless.get(number)
-        if found is None:
-            found = self._unless[number] = compiled(self.rules[number].unless)
-        return found
-
-
-@cache
-def _standard_patterns() -> _Patterns:
-    """Patterns of Trace's own rules, shared by all repositories of a process; known secrets are never among them."""
-    return _Patterns(RULES, ())
-
-
 class Scanner:
     """Finds and redacts secrets."""
 
     def __init__(
         self,
-        rules: Sequence[Rule] | None = None,
+        own: Sequence[Rule] = (),
         known: Iterable[str] = (),
         allowed: Collection[str] = frozenset(),
         key: bytes | Callable[[], bytes] = bytes(KEY_BYTES),
+        cache: str = "",
     ) -> None:
         """Create a scanner.
 
         Args:
-            rules: the rules, most specific first; None uses all.
+            own: the user's own rules, in addition to Trace's.
             known: known secrets, which are found whatever they look like.
             allowed: ids of false positives.
             key: the 32-byte key of the ids, or a function that returns it, called at the first finding.
+            cache: a folder for compiled rules, which make a new process faster; "" for none.
 
         Raises:
             InvalidInputError: the trigger of a rule is not a valid pattern.
         """
-        spelled = [each for secret in known for each in _spellings(secret)]
-        own = rules is not None and tuple(rules) != RULES
-        self._patterns = (
-            _Patterns(RULES if rules is None else tuple(rules), spelled)
-            if own or spelled
-            else _standard_patterns()
-        )
+        self.rules: tuple[Rule, ...] = (*own, *RULES)
+        """The rules, most specific first."""
+        self._known = [each for secret in known for each in _spellings(secret)]
+        self._escapes = len(own) + ESCAPES
         self._allowed = frozenset(allowed)
         self._key = key
-        self.meets = self._patterns.meets
+        self.meets = _joined(standard_pass(cache), own, self._known)
         """Returns a true value if some bytes need a closer look."""
 
     def __repr__(self) -> str:
         return f"Scanner({len(self.rules)} rules)"
-
-    @property
-    def rules(self) -> Sequence[Rule]:
-        """The rules, most specific first."""
-        return self._patterns.rules
 
     def find_bytes(self, data: bytes, hits: Sequence[int] | None = None) -> list[SecretFinding]:
         """Return the secrets in bytes, which need not be UTF-8; `hits` is the result of `meets`, if known."""
@@ -165,7 +114,7 @@ class Scanner:
         if not hits:
             return []
         found = self._findings(data, hits, lambda at: at)
-        if self._patterns.escapes in hits:
+        if self._escapes in hits:
             # A value may look like an escape, so the text is searched as it is, too.
             view = UnescapedText(data)
             found += self._findings(view.data, self.meets(view.data) or (), view.place)
@@ -195,15 +144,14 @@ class Scanner:
     def _candidates(self, data: bytes, hits: Sequence[int]) -> list[tuple[int, int, int]]:
         """Return (number of the rule, start, end) of possible secrets."""
         found: list[tuple[int, int, int]] = []
-        patterns = self._patterns
-        rules = patterns.rules
+        rules = self.rules
         for hit in hits:
             if hit >= len(rules):
-                if hit != patterns.escapes:
-                    found += _find_all(data, patterns.known[hit - len(rules)], len(rules))
+                if hit != self._escapes:
+                    found += _find_all(data, self._known[hit - self._escapes - 1], len(rules))
                 continue
             check = rules[hit].check
-            pattern = patterns.pattern(hit)
+            pattern = compiled(rules[hit].pattern)
             group = min(pattern.groups, 1)
             for match in pattern.finditer(data):
                 start, end = match.span(group)
@@ -212,9 +160,8 @@ class Scanner:
                     continue
                 if _is_in_base64(data, start, end):
                     continue
-                if rules[hit].unless and patterns.unless(hit).search(
-                    data[max(0, start - _NEAR) : start]
-                ):
+                unless = rules[hit].unless
+                if unless and compiled(unless).search(data[max(0, start - _NEAR) : start]):
                     continue
                 found.append((hit, start, end))
         return found
@@ -230,29 +177,35 @@ def replaced(data: bytes, found: Sequence[SecretFinding]) -> bytes:
     return b"".join([*pieces, data[at:]])
 
 
+@cache
 def compiled(pattern: str) -> Any:
-    """Compile an RE2 pattern.
+    """Compile an RE2 pattern, which matches faster the more often it was used.
 
     Raises:
         re2.error: it is not valid.
     """
-    return re2.compile(pattern.encode(), _options())
+    import re2  # slow to load; few texts need it
+
+    return re2.compile(pattern.encode(), re2_options())
 
 
-def trigger_of(rule: Rule) -> str:
-    """Return the pattern that must match before a rule is tried."""
-    if rule.trigger:
-        return rule.trigger
-    words = "|".join(map(re2.escape, rule.words))
-    return f"(?i:{words})" if rule.loose else f"(?:{words})"
+def _joined(standard: FirstPass, own: Sequence[Rule], known: Sequence[bytes]) -> FirstPass:
+    """Return a first pass that also names the user's own rules, before Trace's, and known secrets, behind `ESCAPED`.
 
+    These are never written to a file, so RE2 searches for them.
+    """
+    if not own and not known:
+        return standard
+    triggers = [trigger_of(rule).encode() for rule in own]
+    more = triggers_pass([*triggers, *map(_escaped, known)])
 
-def _options() -> Any:
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    options.max_mem = MAXIMUM_MEMORY
-    options.log_errors = False  # a pattern may contain a secret
-    return options
+    def meets(data: bytes) -> list[int] | None:
+        hits = [len(own) + number for number in standard(data) or ()]
+        for number in more(data) or ():
+            hits.append(number if number < len(own) else number + ESCAPES + 1)
+        return hits
+
+    return meets
 
 
 def _is_in_base64(data: bytes, start: int, end: int) -> bool:
@@ -291,6 +244,8 @@ def _run_after(data: bytes, at: int) -> int:
 
 
 def _escaped(data: bytes) -> bytes:
+    import re2
+
     escaped: str = re2.escape(data.decode("latin-1"))
     return escaped.encode("latin-1")
 

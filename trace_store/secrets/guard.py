@@ -327,12 +327,12 @@ class Guard:
 
     def _load(self) -> Scanner:
         disk, environment, store_id = self._disk, self._environment, self._store_id
-        own = () if self._settings is None else self._settings.rules
         self._scanner = secrets.engine.Scanner(
-            (*own, *secrets.rules.RULES),
+            () if self._settings is None else self._settings.rules,
             self._known,
             secrets.user_files.allowed(disk, environment, store_id),
             lambda: secrets.user_files.placeholder_key(disk, environment, store_id, self._place),
+            environment.cache_folder(),
         )
         return self._scanner
 
