@@ -14,11 +14,17 @@ from trace_cli.main import main
 from trace_cli.runtime import Invocation
 from trace_store import Environment, Repo, Store, ToolCall, ToolResult
 
-CALLS_OF_AN_APPEND = 100
-CALLS_OF_A_RESULT = 130
+CALLS_OF_AN_APPEND = 95
+CALLS_OF_A_RESULT = 126
 CALLS_OF_A_COMPILE = 280
 CALLS_OF_A_COMMAND = 700
-ONCE = ("JournalView.refresh", "is_ref_name", "Journal.lock", "encode_commit")
+ONCE = (
+    "JournalView.refresh",
+    "RefDatabase.head_target",
+    "is_ref_name",
+    "Journal.lock",
+    "encode_commit",
+)
 
 
 @pytest.fixture

@@ -177,17 +177,23 @@ class batch:  # noqa: N801 - it is called like a function
 
 
 def commit(
-    writer: Writer, messages: Sequence[Given], *, message: str = "", private: bool = False
+    writer: Writer,
+    messages: Sequence[Given],
+    *,
+    message: str = "",
+    private: bool = False,
+    head: str | ObjectId | None = None,
 ) -> CommitResult:
     """Append messages as one commit; raises as `write`, and InvalidMessageError for a bad message.
 
-    With `private` the content is hashed with the user's key, as in `Draft`.
+    With `private` the content is hashed with the user's key, as in `Draft`. `head` is HEAD's target, if the caller has
+    just read it.
 
     Agents do this at every turn, so the commit is encoded directly. Messages that have no direct encoding go through a
     draft, which writes the same bytes.
     """
     store = writer.store
-    ref = store.refs.head_target()
+    ref = store.refs.head_target() if head is None else head
     given = as_messages(messages)
     appender = _Appender(writer, given, ref, message, private)
     if isinstance(ref, ObjectId) or not appender.encode():
