@@ -47,6 +47,8 @@ def test_filters(session: Trace) -> None:
     assert not listed(session, "--since", "2026-03-03")
     assert len(listed(session, "--since", "2026-03-01")) == 1
     assert not listed(session, "--until", "2026-03-01")
+    assert len(listed(session, "--until", "2026-03-02")) == 1, "a date is its whole day"
+    assert not listed(session, "--until", "2026-03-02T00:00")
     assert len(listed(session, "--until", "last week")) == 1
     assert not listed(session, "--since", "last week")
     assert len(listed(session, "--since", "2026-03-01", "--until", "2026-03-03")) == 1

@@ -132,6 +132,7 @@ def test_filters(ok: Run, repository: Trace) -> None:
     assert hits("--session", "89c6", "tabs") == hits("tabs")
     assert hits("--tool", "Bash", "pytest") >= 1
     assert not hits("--until", "2026-03-01", "tabs")
+    assert hits("--until", "2026-03-02", "tabs") == hits("tabs"), "a date is its whole day"
     assert hits("--regex", r"t[a]bs\b") >= 1
     assert hits("-n", "1", "count") == 1
     assert ok("search", "-n", "1", "count").err == "more than 1 hits; -n shows more\n"

@@ -11,7 +11,7 @@ from tests.exporters.support.pages import Page
 from tests.exporters.support.sessions import rich_repository
 from tests.web.support.client import Client
 from trace_store import Message, ToolCall, ToolResult
-from trace_store.base.ident import FixedClock
+from trace_store.base.ident import FixedClock, format_time
 from trace_store.repo.repository import Repo
 from trace_store.web.session_page import LONGEST, WINDOW
 
@@ -48,7 +48,18 @@ def test_sessions_are_listed_searched_and_filtered() -> None:
     assert "No session matches" in client.page("/", task="T-7", agent="qa")
     assert "1 session" in client.page("/", state="open")
     assert "No session matches" in client.page("/", until="2020-01-01")
-    assert "not a time" in client.page("/", since="whenever", status=400)
+    today = format_time(repo.store.clock.now())[:10]
+    assert "3 sessions" in client.page("/", since=today, until=today), "a date is its whole day"
+
+
+@pytest.mark.parametrize("path", ["/", "/search"])
+def test_a_date_that_is_none_is_named_below_the_filter(path: str) -> None:
+    repo = Repo.memory(clock=FixedClock())
+    repo.line("sessions/dev/build").append("user", "Build the parser")
+    page = Client(repo).page(path, 400, q="parser", since="whenever")
+    assert "since: not a time: &#x27;whenever&#x27;" in page.replace("&#39;", "&#x27;")
+    assert 'value="whenever"' in page
+    assert "Build the" in page, "the other filters are applied"
 
 
 def test_an_empty_repository_says_what_to_do() -> None:
@@ -328,7 +339,7 @@ def test_trajectories_decisions_and_why() -> None:
     assert "it is enough" in page
     assert page.count("<main") == 1
     assert "small" in client.page("/trajectories", q="small")
-    assert '<p class="none">' in client.page("/trajectories", why="nothing.py:3")
+    assert '<p class="problem">' in client.page("/trajectories", why="nothing.py:3")
     client.page("/trajectory", id="traj_gone", status=404)
 
 

@@ -194,8 +194,14 @@ def count_of(digits: str) -> int:
     return int(digits) if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
 
 
-def parse_moment(text: str, now: int) -> int | None:
-    """Return the milliseconds of a time such as `2 hours ago`, or None if invalid."""
+def parse_moment(text: str, now: int, *, is_end: bool = False) -> int | None:
+    """Return the milliseconds of a time such as `2 hours ago`, or None if invalid.
+
+    Args:
+        text: the time.
+        now: the present time in milliseconds.
+        is_end: whether it ends a range; a date then includes all of its day.
+    """
     words = text.strip().lower().replace(".", " ").split()
     if words == ["now"]:
         return now
@@ -207,9 +213,21 @@ def parse_moment(text: str, now: int) -> int | None:
         unit = _UNITS.get(words[1].removesuffix("s"))
         return None if unit is None else now - count_of(words[0]) * unit
     try:
-        return parse_time(text)
+        moment = parse_time(text)
     except errors.InvalidInputError:
         return None
+    return moment + _UNITS["day"] - 1 if is_end and _is_date(text) else moment
+
+
+def _is_date(text: str) -> bool:
+    """Return True for an ISO 8601 date without a time."""
+    from datetime import date
+
+    try:
+        date.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
 
 
 def parse_duration(text: str) -> int | None:

@@ -600,7 +600,7 @@ def _moment(store: Store, argument: str, given: Any) -> int | None:
         return None
     found: int | None = given
     if isinstance(given, str):
-        found = revisions.parse_moment(given, store)
+        found = revisions.parse_moment(given, store, is_end=argument == "until")
     elif not isinstance(given, int) and hasattr(given, "timestamp"):
         found = round(given.timestamp() * 1000)
     if type(found) is not int:

@@ -261,9 +261,9 @@ def upstreams(store: Store) -> dict[str, str]:
     return refs.head.read_upstreams(store.disk, store.layout.upstreams_file)
 
 
-def parse_moment(text: str, store: Store) -> int | None:
-    """Return the milliseconds of a time such as `2 hours ago`, or None if invalid."""
-    return ident.parse_moment(text, store.clock.now())
+def parse_moment(text: str, store: Store, *, is_end: bool = False) -> int | None:
+    """Return the milliseconds of a time as `base.ident.parse_moment`."""
+    return ident.parse_moment(text, store.clock.now(), is_end=is_end)
 
 
 def newest_not_after(store: Store, start: ObjectId, moment: int) -> ObjectId | None:

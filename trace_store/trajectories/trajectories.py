@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 from trace_store import errors, trajectories
 from trace_store.base import check
@@ -39,9 +38,6 @@ if TYPE_CHECKING:
     from trace_store.trajectories.why import Reason
     from trace_store.writer import Writer
 
-_DAY = 86_400_000
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{8}")
-"""A date without a time."""
 AGENT, CURRENT = "TRACE_AGENT", "TRACE_TRAJECTORY"
 """Environment variables: the agent's name, and the id of the current trajectory."""
 
@@ -232,10 +228,10 @@ class Recording:
         """Return when a decision ends, in milliseconds since the epoch; None if it has no end."""
         if not isinstance(until, str):
             return until
-        moment = parse_moment(until, self._store.clock.now())
+        moment = parse_moment(until, self._store.clock.now(), is_end=True)
         if moment is None:
             raise errors.InvalidInputError(f"until: not a time: {until[:80]!r}", argument="until")
-        return moment + _DAY - 1 if _DATE.fullmatch(until.strip()) else moment
+        return moment
 
     def chapter(self, title: str, **more: Any) -> Recorded:
         """Begin a chapter and end the previous one; raises as `record`."""

@@ -45,6 +45,7 @@ from trace_store.web.shell import (
     link,
     moment,
     nothing,
+    problem,
     select,
     short,
     table,
@@ -81,7 +82,7 @@ def sessions_page(
     found, now = repo.sessions.list(), repo.store.clock.now()
     agents = {each.ref: each.state for each in repo.agents.list() if not each.store}
     facts_of = {each.ref: _filtered_by(each, agents.get(each.ref, ""), now) for each in found}
-    first, last = _time(since, now), _time(until, now)
+    first, last, wrong = _range(since, until, now)
     shown = [
         each
         for each in found
@@ -108,19 +109,29 @@ def sessions_page(
     )
     items = [_session(each, facts_of[each.ref]) for each in shown[:MOST_SESSIONS]]
     none = "No session matches the filter." if found else NO_SESSIONS
-    main = [asked, counted(shown, "session", MOST_SESSIONS), cards(items, none)]
+    main = [asked, *wrong, counted(shown, "session", MOST_SESSIONS), cards(items, none)]
     return Page(
-        "Sessions", top("Sessions"), concat(main), watch=" ".join(LINES), section=shell.SESSIONS
+        "Sessions",
+        top("Sessions"),
+        concat(main),
+        watch=" ".join(LINES),
+        section=shell.SESSIONS,
+        status=400 if wrong else 200,
     )
 
 
-def _time(text: str, now: int) -> int | None:
-    if not text:
-        return None
-    found = parse_moment(text, now)
-    if found is None:
-        raise InvalidInputError(f"not a time: {text[:80]!r}")
-    return found
+def _range(since: str, until: str, now: int) -> tuple[int | None, int | None, list[Markup]]:
+    """Return the first and the last moment of a filter, and a sentence about each text that is not a time."""
+    first = parse_moment(since, now) if since else None
+    last = parse_moment(until, now, is_end=True) if until else None
+    wrong = [
+        problem(
+            f"{name}: not a time: {text[:80]!r}, so it does not filter. Try 2026-03-02 or 2 days ago."
+        )
+        for name, text, found in (("since", since, first), ("until", until, last))
+        if text and found is None
+    ]
+    return first, last, wrong
 
 
 def _filtered_by(info: SessionInfo, agent_state: str, now: int) -> dict[str, list[str]]:
@@ -553,7 +564,7 @@ def _reasons(repo: Repo, target: str) -> Iterator[Markup]:
     try:
         found = repo.trajectories.why(target, folder=repo.store.folder or ".")
     except TraceError as error:
-        yield nothing(f"{error.message}.")
+        yield problem(f"{error.message}.")
         return
     if not found:
         yield nothing("No trajectory is linked to it.")
@@ -607,9 +618,9 @@ def search_page(
         field("since", since, "since: 2 days ago"),
         button="Search",
     )
-    main = [asked]
+    first, _, wrong = _range(since, "", repo.store.clock.now())
+    main = [asked, *wrong]
     if q.strip():
-        first = _time(since, repo.store.clock.now())
         try:
             hits = repo.search(
                 q, limit=HITS, hidden=False, session=session, role=role, tool=tool, since=first
@@ -618,7 +629,7 @@ def search_page(
             return Page(
                 "Search",
                 top("Search"),
-                concat([asked, nothing(f"{error.message}.")]),
+                concat([*main, problem(f"{error.message}.")]),
                 query=q,
                 status=400,
             )
@@ -628,7 +639,9 @@ def search_page(
         main.append(
             element("ul", *(_hit(each, titles[each.ref], q) for each in hits), class_="cards hits")
         )
-    return Page(f"{q} · Search" if q else "Search", top("Search"), concat(main), query=q)
+    status = 400 if wrong else 200
+    title = f"{q} · Search" if q else "Search"
+    return Page(title, top("Search"), concat(main), query=q, status=status)
 
 
 def _hit(hit: Hit, title: str, query: str) -> Markup:

@@ -141,6 +141,11 @@ def nothing(text: str) -> Markup:
     return element("p", text, class_="none")
 
 
+def problem(text: str) -> Markup:
+    """Return a sentence about a wrong entry in a form, for the place below the form."""
+    return element("p", text, class_="problem")
+
+
 def facts(rows: Iterable[tuple[str, str]]) -> Markup:
     """Return pairs of a name and a value, without those that have no value."""
     shown = [

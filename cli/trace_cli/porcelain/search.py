@@ -86,7 +86,7 @@ def run(
     with opened(invocation) as repo:
         now = repo.store.clock.now()
         for name, text in (("since", since), ("until", until)):
-            if (found := _moment(text, now)) is not None:
+            if (found := _moment(text, now, is_end=name == "until")) is not None:
                 filters[name] = found
         query = _Query(words, filters, rank, regex, limit)
         count = yield from _hits(invocation, repo, query, "")
@@ -156,10 +156,10 @@ def _advice(words: list[str], *, regex: bool) -> str:
     return f": only whole words match; `{word}*` matches prefixes" if word and not regex else ""
 
 
-def _moment(text: str, now: int) -> int | None:
+def _moment(text: str, now: int, *, is_end: bool) -> int | None:
     if not text:
         return None
-    found = parse_moment(text, now)
+    found = parse_moment(text, now, is_end=is_end)
     if found is None:
         raise usage_error(f"not a time: {text[:80]!r}", "`2026-03-02`, `2 days ago`")
     return found

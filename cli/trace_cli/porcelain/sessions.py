@@ -93,7 +93,7 @@ def listed(
         found = repo.sessions.list(active=active or None, progress=tell, **facts)
         known = found if found else repo.sessions.list(progress=tell)
         now = repo.store.clock.now()
-    first, last = _moment(since, now), _moment(until, now)
+    first, last = _moment(since, now), _moment(until, now, is_end=True)
     below = None if folder is None else os.path.abspath(os.path.join(invocation.folder, folder))
     chosen = [
         each
@@ -113,9 +113,9 @@ def listed(
         _tell_nothing(invocation, known, {"agent": agent or "", **facts})
 
 
-def _moment(text: str | None, now: Time) -> Time | None:
+def _moment(text: str | None, now: Time, *, is_end: bool = False) -> Time | None:
     """Return a time in milliseconds; None if it is not given."""
-    found = parse_moment(text, now) if text else None
+    found = parse_moment(text, now, is_end=is_end) if text else None
     if text and found is None:
         raise usage_error(f"not a time: {text[:80]!r}", "`2026-03-02`, `2 days ago`, `last week`")
     return found
