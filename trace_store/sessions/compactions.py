@@ -16,8 +16,12 @@ from trace_store.base.oid import ObjectId
 from trace_store.compression.budgets import Compression
 from trace_store.compression.selection import COMPRESSION
 from trace_store.compression.working import REASON as TRIM
+from trace_store.context.compiler import ContextCompiler
 from trace_store.llm.contract import Model, Prompt
 from trace_store.objects import operations as ops
+from trace_store.objects.message import load_parts
+from trace_store.objects.parts import Opaque
+from trace_store.providers.media import is_compaction
 from trace_store.sessions.facts import BACKGROUND, COUNT, SECONDS, WHY, WORK
 from trace_store.writer import Writer
 
@@ -33,6 +37,8 @@ _ROOM = 1.05
 """Margin above the smallest possible target, for messages that arrive meanwhile."""
 _ATTEMPTS = 3
 _CHANGES = frozenset((ops.REPLACE, ops.EDIT))
+_AGENT_REASONS = ("compaction", "truncation")
+"""Reasons for which importers replace messages."""
 
 Emit = Callable[..., None]
 
@@ -46,7 +52,8 @@ class CompactionEntry:
         time: when it was written.
         why: "at the limit", "background" or "asked"; "" if another program made it.
         before, after: tokens of the context.
-        summariser: "model", "extractive" or "manual"; "trim" if messages were shortened.
+        summariser: "model", "extractive" or "manual"; "trim" if messages were shortened; else the agent or provider,
+            such as "claude-code", that compacted by itself.
         model: the model that wrote the summary, or "".
         seconds: its duration in seconds, or "".
     """
@@ -237,26 +244,47 @@ class Compactor:
 
 
 def compactions(writer: Writer) -> Iterator[CompactionEntry]:
-    """Yield the compactions and trims of a branch, newest first.
+    """Yield the compactions and trims of a branch, newest first, by Trace, its agent or its provider.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
     """
     if writer.store.refs.head().oid is None:
         return
+    providers = _provider_compactions(writer.contexts)
     for entry in history.log.log(writer.store, "HEAD"):
         # The commit table lists the operations, so few commits are read.
-        if _CHANGES.isdisjoint(entry.operations):
+        provider = providers.get(entry.oid, "")
+        if not provider and _CHANGES.isdisjoint(entry.operations):
             continue
         commit = entry.commit
         counts = commit.meta.get(COMPRESSION) or commit.meta.get(TRIM)
-        if isinstance(counts, dict):
-            facts = ops.facts_of(commit, ops.META)
-            models = (o.fields.get("model") for o in commit.operations if o.name == ops.REPLACE)
-            yield CompactionEntry(
-                *(entry.oid, commit.time, facts.get(WHY, "")),
-                *(int(counts.get("before", 0)), int(counts.get("after", 0))),
-                str(counts.get("summariser", "trim")),
-                next((str(each) for each in models if each), ""),
-                facts.get(SECONDS, ""),
-            )
+        replaced = [o.fields for o in commit.operations if o.name == ops.REPLACE]
+        if not isinstance(counts, dict):
+            by_agent = any(fields.get("reason") in _AGENT_REASONS for fields in replaced)
+            summariser = commit.author if by_agent else provider
+            if not summariser:
+                continue
+            before = commit.parents[0] if commit.parents else None
+            sizes = [writer.contexts.compile(each).token_count for each in (before, entry.oid)]
+            counts = {"before": sizes[0], "after": sizes[1], "summariser": summariser}
+        facts = ops.facts_of(commit, ops.META)
+        yield CompactionEntry(
+            *(entry.oid, commit.time, facts.get(WHY, "")),
+            *(int(counts.get("before", 0)), int(counts.get("after", 0))),
+            str(counts.get("summariser", "trim")),
+            next((str(each["model"]) for each in replaced if each.get("model")), ""),
+            facts.get(SECONDS, ""),
+        )
+
+
+def _provider_compactions(contexts: ContextCompiler) -> dict[ObjectId, str]:
+    """Return the commits of a provider's compaction blocks in the context, each with the provider's name."""
+    found = {}
+    for home in {ObjectId(each.home_commit) for each in contexts.compile().view.messages()}:
+        for _, message in ops.added_messages(contexts.read_commit(home), home):
+            stored = [part for part in message["parts"] if part["type"] == Opaque.type]
+            for part in load_parts(stored, contexts.store.objects.read):
+                if isinstance(part, Opaque) and is_compaction(part):
+                    found[home] = part.provider
+    return found

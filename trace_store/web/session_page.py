@@ -429,16 +429,20 @@ def _history(name: str) -> Markup:
 def summary(repo: Repo, name: str) -> dict[str, Any]:
     """Return the summaries that the model sees, and the compactions, as HTML."""
     session = repo.sessions.part(name, count=1)
-    shown = [each.text for each in session.context.messages if each.kind == SUMMARY]
-    parts = [element("div", prose(text), class_="prose", dir="auto") for text in shown]
     compactions = repo.sessions.open(session.ref).history() if session.ref else []
+    last_of = {each.record.home_commit: each for each in session.context.messages}
+    # An agent writes its summary as the last message of a compaction.
+    last = [last_of[each.commit] for each in reversed(compactions) if each.commit in last_of]
+    shown = [each for each in session.context.messages if each.kind == SUMMARY]
+    texts = dict.fromkeys(each.text for each in [*shown, *last])
+    parts = [element("div", prose(text), class_="prose", dir="auto") for text in texts if text]
     parts += [
         element(
             "p",
-            f"version {version}: {each.before:,} to {each.after:,} tokens, {each.summariser} ",
+            f"{number}. {each.before:,} to {each.after:,} tokens by {each.summariser} ",
             shell.moment(each.time),
             link("context", shell.CONTEXT, "jump", name=name, commit=each.commit.hex()),
         )
-        for version, each in enumerate(compactions, 1)
+        for number, each in zip(range(len(compactions), 0, -1), compactions, strict=True)
     ]
     return {"html": concat(parts or [shell.nothing("This session was not compacted.")])}

@@ -357,7 +357,7 @@ def review(invocation: Invocation, *, name: str, reject: bool, reason: str) -> R
 
 @takes(WHICH, JSON)
 def compactions(invocation: Invocation, *, name: str) -> Results:
-    """List the compactions of a session, newest first."""
+    """List the compactions of a session, newest first, also those by its agent or its provider."""
     with opened(invocation) as repo:
         found = repo.sessions.open(name).history()
         for each in found:
