@@ -186,7 +186,7 @@ def test_the_context_at_a_step_is_what_the_model_saw() -> None:
     assert len(articles(page)) == len(repo.compile(before))
     after = client.page("/context", name="main", commit=asked.oid.hex())
     said = Page(after.encode()).said()
-    assert "The prompt cache breaks" in said
+    assert "All that was sent before stays" in said, "no request had the replaced messages"
     assert "step before" in said
     assert "step after" in said
     assert "1 tool schema" in said
@@ -244,6 +244,46 @@ def test_what_broke_the_prompt_cache_is_named() -> None:
         change()
         said = Page(client.page("/context", name="main").encode()).said()
         assert words in said, said
+
+
+@pytest.mark.parametrize("keep", [0, 2])
+def test_the_prompt_cache_is_broken_right_after_a_compaction(keep: int) -> None:
+    """By the context of the prompt that follows it, of the answer, and by a mark at the answer."""
+    repo = Repo.memory(clock=FixedClock())
+    for turn in range(4):
+        repo.append("user", f"question {turn}")
+        repo.append("assistant", f"answer {turn}")
+    said = [str(each.address) for each in repo.compile().messages]
+    summary = Message("user", "In short")
+    compaction = repo.replace(said[: len(said) - keep], [summary], reason="compaction").oid
+    prompt = repo.append("user", "Go on")
+    answer = repo.append("assistant", "I go on").addresses[0]
+    client = Client(repo)
+    page = client.page("/context", name="main", commit=prompt.oid.hex())
+    assert "message 1 was replaced (user: question 0)" in page
+    assert f'commit={compaction.hex()}">the step that broke it' in page
+    saw = client.page("/context", name="main", commit=answer.birth.hex(), until=str(answer))
+    assert "message 1 was replaced (user: question 0)" in saw
+    marked = [
+        each
+        for each in client.page("/session", name="main").split("<article")
+        if "cache broke" in each
+    ]
+    assert [f'id="{answer}"' in each for each in marked] == [True]
+    repo.append("user", "And then")
+    later = repo.append("assistant", "Done").addresses[0]
+    saw = client.page("/context", name="main", commit=later.birth.hex(), until=str(later))
+    assert "All that was sent before stays" in saw, "until the next one"
+
+
+def test_an_edit_of_what_was_never_sent_breaks_no_prompt_cache() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    repo.append("user", "question")
+    repo.append("assistant", "answer")
+    repo.edit(repo.append("user", "More, please").addresses[0], "Less, please")
+    assert "All that was sent before stays" in Client(repo).page("/context", name="main")
+    repo.append("assistant", "Fine")
+    assert "cache broke" not in Client(repo).page("/session", name="main")
 
 
 def test_two_branches_are_shown_side_by_side() -> None:

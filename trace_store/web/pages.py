@@ -15,16 +15,7 @@ from trace_store.contracts.ref_names import CHECKPOINTS, FORKS, LINES, TRAJECTOR
 from trace_store.errors import InvalidInputError, TraceError
 from trace_store.exporters.html.markup import Markup, concat, element, preformatted
 from trace_store.exporters.overview import count_noun, pretty
-from trace_store.history.diff import (
-    ADDED,
-    EDITED,
-    GHOSTED,
-    MOVED,
-    REMOVED,
-    ContextDiff,
-    MessageChange,
-)
-from trace_store.objects import operations as ops
+from trace_store.history.diff import ADDED, ContextDiff, MessageChange
 from trace_store.repo.repository import Repo
 from trace_store.runs.steps import RUNNING
 from trace_store.search.query import Hit
@@ -33,6 +24,7 @@ from trace_store.trajectories.views.page import page_parts
 from trace_store.trajectories.views.view import text_of
 from trace_store.trajectories.why import Reason
 from trace_store.web import shell
+from trace_store.web.prompt_cache import MOST_STEPS, breach_of, request_before
 from trace_store.web.session_page import WINDOW, SessionWindow
 from trace_store.web.shell import (
     Page,
@@ -63,16 +55,7 @@ HITS = 100
 LARGEST = 10
 CHANGES = 100
 CHOICES = 1_000
-BREACHES = {
-    REMOVED: "was removed",
-    EDITED: "was edited",
-    GHOSTED: "became a placeholder",
-    MOVED: "has another place",
-}
-"""What can happen to a message that was sent, by kind of change."""
 NO_SESSIONS = "This repository has no sessions. `trace import --all` imports those of your agents."
-_TOO_FAR = 5_000
-"""Commits to search for the step after another."""
 
 
 def sessions_page(
@@ -216,10 +199,7 @@ def context_page(
         element("div", *filter(None, steps), class_="switches"),
         _section("Tokens by part", [_parts(context, stop)]),
         *_tools(context),
-        _section(
-            "Since the request before" if until else "Since the step before",
-            _difference(repo.diff(*_steps(repo, context, oid, before, stop)), name),
-        ),
+        *_changes(repo, name, context, oid, before, stop),
         element("h2", "Messages, as the model was shown them"),
         paging,
         element("div", window.html, class_="messages"),
@@ -238,20 +218,29 @@ def context_page(
     return Page(title, top(title, kicker, head), concat(main), watch=full(name) if name else "")
 
 
-def _steps(
-    repo: Repo, context: CompiledContext, oid: ObjectId, before: ObjectId | None, stop: int
-) -> tuple[ObjectId | None, ObjectId]:
-    """Return the commits of the step before and of the one that is shown.
+def _changes(
+    repo: Repo,
+    name: str,
+    context: CompiledContext,
+    oid: ObjectId,
+    before: ObjectId | None,
+    stop: int,
+) -> Iterator[Markup]:
+    """Yield what differs from the step before, and what is left in the prompt cache of the request before.
 
-    For the context before a message, these are the request that it answers and the request before that.
+    The context before a message is a request, so both are the same for it.
     """
-    if stop == len(context) or before is None or len(repo.compile(before)) != stop:
-        return before, oid
-    for message in reversed(context.messages[max(0, stop - WINDOW) : stop]):
-        if message.role == "assistant":
-            answer = next(iter(repo.log(ObjectId(message.record.home_commit), limit=1)))
-            return next(iter(answer.parents), None), before
-    return None, before
+    if stop < len(context) and before is not None and len(repo.compile(before)) == stop:
+        sent = request_before(repo, before)
+        found = repo.diff(sent, before)
+        yield _section("Since the request before", _difference(found, sent, found, name))
+    else:
+        found, sent = repo.diff(before, oid), request_before(repo, oid)
+        cached = found if sent == before else repo.diff(sent, oid)
+        if breach_of(cached) and breach_of(found):
+            cached = found  # of several breaches, the page shows that of its own step
+        sent = None if sent == oid else sent
+        yield _section("Since the step before", _difference(found, sent, cached, name))
 
 
 def _section(title: str, content: Iterable[Markup]) -> Markup:
@@ -273,7 +262,7 @@ def _next(repo: Repo, name: str, commit: ObjectId) -> ObjectId | None:
     """Return the commit of a branch that follows another one."""
     if not name:
         return None
-    line = (entry.oid for entry in islice(repo.log(name, first_parent=True), _TOO_FAR))
+    line = (entry.oid for entry in islice(repo.log(name, first_parent=True), MOST_STEPS))
     return next((after for after, oid in pairwise(line) if oid == commit), None)
 
 
@@ -328,42 +317,34 @@ def _share(tokens: int, whole: int) -> str:
     return f"{tokens / whole:.0%}" if whole else ""
 
 
-def _difference(diff: ContextDiff, name: str) -> Iterator[Markup]:
+def _difference(
+    diff: ContextDiff, sent: ObjectId | None, cached: ContextDiff, name: str
+) -> Iterator[Markup]:
+    """Yield a sentence about the prompt cache since the request `sent`, and the messages that differ."""
+    yield element("p", *_cache_note(sent, cached, name))
     if diff.is_empty:
         yield nothing("The model saw the same.")
         return
-    yield element("p", _cache_note(diff))
     items = [_change(each, name) for each in diff.changes[:CHANGES]]
     if len(diff.changes) > CHANGES:
         items.append(element("li", f"and {len(diff.changes) - CHANGES:,} more"))
     yield element("ul", *items, class_="changes")
 
 
-def _cache_note(diff: ContextDiff) -> str:
-    """Return what a provider's prompt cache still serves, and what broke it."""
-    if not diff.tools_differ and diff.common_count == len(diff.before):
+def _cache_note(sent: ObjectId | None, diff: ContextDiff, name: str) -> Iterator[str]:
+    """Yield what a provider's prompt cache still serves, and what broke it."""
+    if sent is None:
+        yield f"Nothing was sent before; {diff.tokens_after:,} tokens are new."
+        return
+    breach = breach_of(diff)
+    if breach is None:
         new = diff.tokens_after - diff.tokens_before
-        return f"All that was sent before stays in the prompt cache; {new:,} tokens are new."
+        yield f"All that was sent before stays in the prompt cache; {new:,} tokens are new."
+        return
     kept = f"{diff.tokens_reused:,} of {diff.tokens_before:,} tokens stay in it"
-    return (
-        f"The prompt cache breaks: {_breach(diff)}. {kept}, and {diff.tokens_new:,} are read again."
-    )
-
-
-def _breach(diff: ContextDiff) -> str:
-    """Return what first differs from the request before, in words."""
-    if diff.tools_differ:
-        names = ", ".join(dict.fromkeys((*diff.tools_before, *diff.tools_after)))
-        return f"the tools changed ({excerpt(names, 120)}), and a request begins with them"
-    place = diff.common_count
-    for change in diff.changes:
-        was, known = change.before, [kind for kind in BREACHES if kind in change.kinds]
-        if was is not None and was.position == place and known:
-            by = change.before_by or change.after_by
-            is_replaced = known == [REMOVED] and by is not None and by.operation == ops.REPLACE
-            what = "was replaced" if is_replaced else BREACHES[known[0]]
-            return f"message {place + 1} {what} ({was.summary(60) or was.role})"
-    return f"something new stands before message {place + 1}"
+    yield f"The prompt cache breaks: {breach.text}. {kept}, and {diff.tokens_new:,} are read again. "
+    if breach.commit is not None:
+        yield link("the step that broke it", shell.CONTEXT, name=name, commit=breach.commit.hex())
 
 
 def _change(change: MessageChange, name: str) -> Markup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ from trace_store.context.compiled import CompiledMessage, tokens_before
 from trace_store.context.wording import excerpt
 from trace_store.contracts.ref_names import CHECKPOINTS, FORKS, RECORDS, RUNS
 from trace_store.errors import MessageNotFoundError
-from trace_store.exporters.contract import ExportSession, Losses, SessionTurn
+from trace_store.exporters.contract import SKIPPED, ExportSession, Losses, SessionTurn
 from trace_store.exporters.html.markup import Markup, concat, element, prose
 from trace_store.exporters.html.page import Messages, anchor
 from trace_store.exporters.overview import TITLE_CHARACTERS, count_noun
@@ -22,6 +22,7 @@ from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, T
 from trace_store.repo.repository import Repo
 from trace_store.sessions.requests import SUMMARY
 from trace_store.web import shell
+from trace_store.web.prompt_cache import Breach, breaches
 from trace_store.web.run_page import run_line
 from trace_store.web.shell import Page, facts, link, short, url
 
@@ -60,10 +61,17 @@ class _Shortened:
 class WebMessages(Messages):
     """Messages of a page: links to contexts, and only the start of very long ones, except for one."""
 
-    def __init__(self, session: ExportSession, name: str, whole: str = "") -> None:
+    def __init__(
+        self,
+        session: ExportSession,
+        name: str,
+        whole: str = "",
+        broken: Mapping[str, Breach] | None = None,
+    ) -> None:
         super().__init__(session, Losses())
         self._name = name
         self._whole = whole
+        self._broken = broken or {}
 
     def _message(self, turn: SessionTurn) -> Any:
         is_whole = anchor(turn) == self._whole or length_of(turn.message) <= LONGEST
@@ -84,15 +92,19 @@ class WebMessages(Messages):
                 hidden="1",
                 at=anchor(turn),
             )
-        if not turn.hidden:
+        if turn.hidden != SKIPPED:
             answers = turn.message.role == "assistant"
-            yield link(
-                "what it saw" if answers else "context",
-                *(shell.CONTEXT, "jump"),
-                name=self._name,
-                commit=turn.commit.hex(),
-                until=anchor(turn) if answers else "",
-            )
+            target = {
+                "name": self._name,
+                "commit": turn.commit.hex(),
+                "until": anchor(turn) if answers else "",
+            }
+            yield link("what it saw" if answers else "context", shell.CONTEXT, "jump", **target)
+            breach = self._broken.get(anchor(turn))
+            if breach is not None:
+                href = url(shell.CONTEXT, **target)
+                words = "prompt cache broke"
+                yield element("a", words, href=href, class_="jump broke", title=breach.text)
 
 
 def length_of(message: CompiledMessage) -> int:
@@ -183,7 +195,8 @@ class SessionWindow:
             session, self.hidden = read(hidden=True), True
         if before is not None:
             session = replace(session, turns=session.turns[: max(0, before - session.start)])
-        messages = WebMessages(session, link_to or short(session.ref) or name)
+        broken = _broken(repo, session.turns)
+        messages = WebMessages(session, link_to or short(session.ref) or name, broken=broken)
         size = len(session.turns)
         begin = size - count if start is None else start - session.start
         begin = _place_of(session, at) - count // 2 if at else begin
@@ -209,6 +222,17 @@ class SessionWindow:
             "tip": self.session.commit.hex(),
             "hidden": "1" if self.hidden else "",
         }
+
+
+def _broken(repo: Repo, turns: Iterable[SessionTurn]) -> dict[str, Breach]:
+    """Return what broke the prompt cache before answers, by the address of the first message of each."""
+    firsts = {
+        turn.commit: anchor(turn)
+        for turn in reversed(tuple(turns))
+        if turn.message.role == "assistant" and not turn.reason
+    }
+    found = breaches(repo, reversed(firsts))
+    return {firsts[commit]: breach for commit, breach in found.items()}
 
 
 def session_page(
