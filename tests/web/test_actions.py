@@ -76,6 +76,29 @@ def test_pin_edit_remove_and_restore_are_seen_on_the_page(repo: Repo) -> None:
     assert repo.message(address, "work").priority == "normal"
 
 
+def test_the_trash_shows_and_restores_the_messages_of_every_session(repo: Repo) -> None:
+    repo.append("user", "HEAD is elsewhere")
+    removed = {}
+    for name in ("work", "other"):
+        at = repo.line(name).append("user", f"Wrong in {name}").addresses[0]
+        repo.line(name).remove(at)
+        removed[name] = str(at)
+    repo.line("other").append("user", "Something else")
+    client = Client(repo)
+    page = client.page("/trash")
+    for name, address in removed.items():
+        assert f"Wrong in {name}" in page
+        assert f'href="/session?name={name}"' in page
+        assert f'value="{address}" data-session="{name}"' in page
+    assert "2 messages" in page
+    assert "Wrong in other" not in client.page("/trash", name="work")
+    client.act("restore", session="other", message=removed["other"])
+    assert "Wrong in other" in client.page("/session", name="other")
+    assert "Wrong in other" not in client.page("/trash")
+    client.act("undo", session="other")
+    assert "Wrong in other" in client.page("/trash")
+
+
 def test_a_deleted_branch_comes_back_from_the_trash(repo: Repo) -> None:
     repo.line("idea").append("user", "An idea")
     repo.branches.delete("idea")

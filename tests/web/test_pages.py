@@ -318,7 +318,6 @@ def test_sessions_are_called_by_their_titles() -> None:
         "Sort it",
     ]
     assert f'<option value="{names[1]}">Fix the lexer · 001-aaaa</option>' in page
-    assert "Messages of Sort it" in client.page("/trash", name=names[2])
     head = str(repo.resolve(names[2]))
     assert '<p class="kicker">Sort it</p>' in client.page("/context", name=names[2], commit=head)
 

@@ -511,8 +511,7 @@ let lastContent = main.innerHTML;
 
 // Actions
 
-async function act(action, { message = "", text = "" } = {}) {
-  const session = state ? state.name : $("#trash")?.dataset.name || "";
+async function act(action, { message = "", text = "", session = state ? state.name : "" } = {}) {
   try {
     const answer = await fetch(`/do/${action}`, {
       method: "POST",
@@ -522,7 +521,7 @@ async function act(action, { message = "", text = "" } = {}) {
     const found = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
     if (!answer.ok) return say(`Not done: ${found.error}`);
     const undo = make("button", "Undo", { type: "button" });
-    undo.addEventListener("click", () => act("undo"));
+    undo.addEventListener("click", () => act("undo", { session }));
     say(found.said, ...(found.undo ? [undo] : []));
     refresh();
   } catch (error) {
@@ -625,7 +624,7 @@ if (list) {
 document.body.classList.toggle("acts", token !== "");
 main.addEventListener("click", (event) => {
   const restore = event.target.closest("button.restore");
-  if (restore) act("restore", { message: restore.value });
+  if (restore) act("restore", { message: restore.value, session: restore.dataset.session });
 });
 
 function setFollow(on) {

@@ -52,6 +52,7 @@ FILTERS = ("agent", "folder", "task", "state")
 """What the list of sessions can be filtered by, with choices."""
 MOST_SESSIONS = 500
 HITS = 100
+MOST_REMOVED = 500
 LARGEST = 10
 CHANGES = 100
 CHOICES = 1_000
@@ -440,28 +441,32 @@ def checkpoints_page(repo: Repo) -> Page:
 
 
 def trash_page(repo: Repo, name: str) -> Page:
-    """Return the trash: messages that a branch hides, and refs that were deleted."""
-    head = repo.head.ref
-    name = name or (short(head) if head else "")
-    names = _choices(repo)
-    asked = form(shell.TRASH, "Branch", select("name", "branch", names, name), button="Show")
-    found = repo.trash.list(ref=name)
-    deleted = repo.trash.list(kinds=("branch", "tag", "checkpoint")).refs
+    """Return the trash: messages that sessions hide, and refs that were deleted; `name` is one session, "" is all."""
+    sessions = [short(each.ref) for each in repo.sessions.list() if each.hidden_count]
+    names = titled(repo, *dict.fromkeys(filter(None, [*sessions, name])))
+    asked = form(shell.TRASH, "Session", select("name", "session", names, name), button="Show")
+    found = [
+        each
+        for session in ([name] if name else sessions)
+        for each in repo.trash.list(kinds=("message",), ref=session).messages
+    ]
+    found.sort(key=lambda each: -each.time)
     messages = [
         [
             link(
                 each.text or str(each.address),
                 shell.SESSION,
-                name=name,
+                name=each.branch,
                 at=str(each.address),
                 hidden="1",
             ),
+            link(names[each.branch], shell.SESSION, name=each.branch),
             each.role,
             f"{each.token_count:,}",
             moment(each.time),
-            _restore(str(each.address)),
+            _restore(str(each.address), each.branch),
         ]
-        for each in found.messages
+        for each in found[:MOST_REMOVED]
     ]
     refs = [
         [
@@ -471,25 +476,29 @@ def trash_page(repo: Repo, name: str) -> Page:
             moment(each.time),
             _restore(each.ref),
         ]
-        for each in deleted
+        for each in repo.trash.list(kinds=("branch", "tag", "checkpoint")).refs
         if not each.exists  # the earlier tips of others are what Undo and Redo are for
     ]
     main = [
         asked,
-        element("h2", f"Messages of {names.get(name, name)}" if name else "Messages"),
+        element("h2", "Removed messages"),
+        *([counted(found, "message", MOST_REMOVED)] if found else []),
         table(
-            ("message", "role", "tokens", "removed", "action"), messages, "No message was removed."
+            ("message", "session", "role", "tokens", "removed", "action"),
+            messages,
+            "No message was removed.",
         ),
         element("h2", "Deleted branches, tags and checkpoints"),
         table(("name", "kind", "last commit", "deleted", "action"), refs, "Nothing was deleted."),
     ]
-    holder = element("div", *main, id="trash", data_name=name)
-    return Page("Trash", top("Trash"), holder, watch="refs/", section=shell.TRASH)
+    return Page("Trash", top("Trash"), concat(main), watch="refs/", section=shell.TRASH)
 
 
-def _restore(entry: str) -> Markup:
+def _restore(entry: str, session: str = "") -> Markup:
     """Return a button, which works only where the page has actions; elsewhere the style sheet hides it."""
-    return element("button", "Restore", class_="restore", type="button", value=entry)
+    return element(
+        "button", "Restore", class_="restore", type="button", value=entry, data_session=session
+    )
 
 
 def trajectories_page(repo: Repo, *, q: str = "", why: str = "") -> Page:

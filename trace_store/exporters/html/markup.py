@@ -31,7 +31,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "article": frozenset({"aria-label", "class", "id", "tabindex"}),
     "b": frozenset({"class"}),
     "body": frozenset(),
-    "button": frozenset({"class", "type", "value"}),
+    "button": frozenset({"class", "data-session", "type", "value"}),
     "code": frozenset({"class"}),
     "dd": frozenset({"class", "dir"}),
     "del": frozenset(),
