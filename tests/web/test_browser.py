@@ -181,6 +181,65 @@ def test_new_messages_appear_and_the_place_is_kept(browser: Any, tmp_path: Path)
     repo.close()
 
 
+LABEL = "document.activeElement.getAttribute('aria-label')"
+
+
+def test_keys_begin_where_the_reader_is(browser: Any, tmp_path: Path) -> None:
+    with Repo.init(tmp_path) as repo:
+        repo.append("user", "Short")
+        repo.append("assistant", "session")
+    with tab(browser, tmp_path) as here:
+        for key, label in (("K", "user, message 1"), ("k", "assistant, message 2")):
+            page = here.open("/session?name=main")
+            page.wait_for_selector("#live.on")
+            page.keyboard.press(key)
+            assert page.evaluate(LABEL) == label, "a session is opened at its end"
+
+
+def test_a_removal_keeps_the_place_the_focus_and_the_count(browser: Any, tmp_path: Path) -> None:
+    repo = rich(tmp_path, 60)
+    messages = repo.compile().messages
+    shown, gone, after = (str(messages[at].address) for at in (217, 221, 222))
+    top = f"document.getElementById('{shown}').getBoundingClientRect().top"
+    with tab(browser, tmp_path) as here:
+        page = here.open(f"/session?name=main&at={shown}")
+        page.wait_for_selector("#live.on")
+        page.locator("#outline").get_by_text("241", exact=True).wait_for()
+        page.mouse.move(5, 5)
+        page.locator(f"[id='{gone}']").evaluate("each => each.focus({preventScroll: true})")
+        for _ in range(20):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent") == "Remove":
+                break
+        place = page.evaluate(top)
+        page.keyboard.press("Enter")
+        page.keyboard.press("Enter")
+        page.locator(f"[id='{gone}']").wait_for(state="detached")
+        page.locator("#outline").get_by_text("240", exact=True).wait_for()
+        assert abs(page.evaluate(top) - place) < 2
+        assert page.evaluate("document.activeElement.id") == after
+        page.locator("#said").get_by_role("button", name="Undo").focus()
+        page.keyboard.press("Enter")
+        page.locator(f"[id='{gone}']").wait_for()
+        page.locator("#outline").get_by_text("241", exact=True).wait_for()
+        assert abs(page.evaluate(top) - place) < 2
+        assert page.evaluate("document.activeElement.id") == after
+    repo.close()
+
+
+def test_a_list_keeps_the_focus_when_it_changes(browser: Any, tmp_path: Path) -> None:
+    repo = rich(tmp_path, 2)
+    with tab(browser, tmp_path) as here:
+        page = here.open("/")
+        page.wait_for_selector("#live.on")
+        href = page.locator(".cards a").last.get_attribute("href")
+        page.locator(".cards a").last.focus()
+        repo.line("other").append("user", "A session that is new")
+        page.get_by_text("A session that is new").wait_for()
+        assert page.evaluate("document.activeElement.getAttribute('href')") == href
+    repo.close()
+
+
 def test_a_page_comes_back_after_the_server_was_killed(browser: Any, tmp_path: Path) -> None:
     repo = rich(tmp_path)
     with served(tmp_path) as (process, said):

@@ -60,6 +60,22 @@ window.addEventListener("scroll", () => {
 });
 new ResizeObserver(() => sticks && toBottom()).observe(main);
 
+// Run a change of the page. What had the focus keeps it; if it is gone, what came after it gets it.
+function keepFocus(change) {
+  const places = () => $$("a[href], button, input, select, summary, article", main);
+  const key = (each) => each.id || [each.tagName, each.getAttribute("href"), each.value, each.textContent].join();
+  const all = places();
+  const at = all.indexOf(document.activeElement);
+  const wanted = at < 0 ? [] : [...all.slice(at), ...all.slice(0, at).reverse()].map(key);
+  change();
+  if (!wanted.length || all[at].isConnected) return;
+  const now = new Map(places().map((each) => [key(each), each]));
+  const next = now.get(wanted.find((each) => now.has(each))) || main;
+  (next.closest(".tools-of-message") ? next.closest("article") : next).focus({ preventScroll: true });
+}
+
+let current = null;
+
 // The status line: what was done, with a way back
 
 let hideStatus = 0;
@@ -70,7 +86,9 @@ function say(text, ...buttons) {
     line = make("div", "", { id: "said", role: "status" });
     document.body.append(line);
   }
+  const hadFocus = line.contains(document.activeElement);
   line.replaceChildren(make("span", text), ...buttons);
+  if (hadFocus) (buttons[0] || current || main).focus({ preventScroll: true });
   hideStatus = setTimeout(() => line.remove(), buttons.length ? 20000 : 6000);
 }
 
@@ -98,11 +116,12 @@ async function load(query, place) {
     const found = await get("/messages", { name: state.name, hidden: state.hidden, ...query });
     const nodes = fragment(found.html);
     const { start, stop } = state;
-    if (place === "all") list.replaceChildren(nodes);
+    if (place === "all") keepFocus(() => list.replaceChildren(...[...nodes.children].map(merged)));
     else put(nodes, place);
     know({ ...found, ...(place === "before" && { stop }), ...(place === "after" && { start }) });
     drop(place);
     decorate();
+    current = (current && document.getElementById(current.id)) || current;
   } catch (error) {
     say(`Cannot load messages: ${error.message}`);
   } finally {
@@ -125,13 +144,29 @@ function put(nodes, place) {
   if (at) window.scrollBy(0, anchor.getBoundingClientRect().top - at);
 }
 
+// Return the article that is here already if it is the same, else the new one with the folds as they are.
+function merged(next) {
+  const here = document.getElementById(next.id);
+  if (!here || here.parentElement !== list) return next;
+  $(".tools-of-message", here)?.remove();
+  $$(".point", here).forEach((each) => each.remove());
+  if (here.outerHTML === next.outerHTML) return here;
+  unfold(here, next);
+  return next;
+}
+
 function replace(here, next) {
-  const key = (each) => `${each.closest("article")?.id} ${each.className} ${$("b", each)?.textContent}`;
-  const open = new Map($$("details", here).map((each) => [key(each), each.open]));
-  for (const each of $$("details", next)) each.open = open.get(key(each)) ?? each.open;
+  unfold(here, next);
   const focused = here.contains(document.activeElement) ? document.activeElement.closest("article")?.id : "";
   here.replaceWith(next);
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+}
+
+// Open and close the folds of a new article like those of the old one.
+function unfold(here, next) {
+  const key = (each) => `${each.closest("article")?.id} ${each.className} ${$("b", each)?.textContent}`;
+  const open = new Map($$("details", here).map((each) => [key(each), each.open]));
+  for (const each of $$("details", next)) each.open = open.get(key(each)) ?? each.open;
 }
 
 // Keep the number of articles bounded: what is far from the new window goes.
@@ -161,8 +196,12 @@ async function loadOutline() {
   if (!outline || !state) return;
   try {
     const found = await get("/outline", { name: state.name, hidden: state.hidden });
+    const isOpen = $("details.fetched", outline)?.open;
     outline.replaceChildren(fragment(found.html));
-    for (const fold of $$("details.fetched", outline)) fold.addEventListener("toggle", fetchFold, { once: true });
+    for (const fold of $$("details.fetched", outline)) {
+      fold.addEventListener("toggle", fetchFold, { once: true });
+      fold.open = isOpen;
+    }
   } catch (error) {
     outline.replaceChildren(make("p", error.message, { class: "none" }));
   }
@@ -197,7 +236,6 @@ function decorate() {
 
 // The current message, and the address that says what is shown
 
-let current = null;
 let moved = 0;
 
 function focusOn(article, { scroll = true } = {}) {
@@ -473,16 +511,23 @@ async function refreshMessages() {
 let outlineTimer = 0;
 
 async function reloadWindow() {
+  const tops = new Map($$("article", list).filter(isInView).map((each) => [each.id, each.getBoundingClientRect().top]));
   const article = visible();
-  const at = article ? article.getBoundingClientRect().top : 0;
   const place = article ? number(article) - 1 : state.start;
   const wasAtEnd = sticks || atEnd();
   const start = Math.min(Math.max(state.start, place - WINDOW / 2), Math.max(state.start, state.stop - WINDOW));
   await load(wasAtEnd ? {} : { start }, "all");
-  const same = article && (document.getElementById(article.id) || $$("article", list).find((each) => number(each) > place));
   if (wasAtEnd) toBottom();
-  else if (same) window.scrollBy(0, same.getBoundingClientRect().top - at);
+  else keepInPlace(tops);
   loadOutline();
+}
+
+// Scroll so that the first of some articles that is left is where it was, also while others take their size.
+function keepInPlace(tops, frames = 10) {
+  const left = [...tops.keys()].find((id) => document.getElementById(id));
+  if (!left || !frames) return;
+  window.scrollBy(0, document.getElementById(left).getBoundingClientRect().top - tops.get(left));
+  requestAnimationFrame(() => keepInPlace(tops, frames - 1));
 }
 
 async function refreshPage() {
@@ -502,7 +547,7 @@ async function refreshPage() {
   lastContent = content.innerHTML;
   localTimes(content);
   const end = steps() && (following || atEnd());
-  main.replaceChildren(...content.childNodes);
+  keepFocus(() => main.replaceChildren(...content.childNodes));
   showTexts();
   window.scrollTo(scrollX, end ? document.documentElement.scrollHeight : scrollY);
 }
@@ -608,7 +653,8 @@ function toolbar() {
     $("header", article).append(bar);
   };
   list.addEventListener("focusin", (event) => show(event.target.closest("article")));
-  list.addEventListener("pointerover", (event) => show(event.target.closest("article")));
+  // Who uses keys keeps the buttons, wherever the pointer is.
+  list.addEventListener("pointerover", (event) => $(":focus-visible", bar) || show(event.target.closest("article")));
 }
 
 if (list) {
@@ -637,8 +683,15 @@ window.addEventListener("wheel", (event) => event.deltaY < 0 && following && set
 // Keys
 
 const articles = () => $$("article, .hits > li", main).filter((each) => !folded(each));
+// Return the place of what is read: the current item, while it is in view, or what the window shows; a session that is
+// at its end was read to its end.
+function whereIn(all, by) {
+  if (current && all.includes(current) && isInView(current)) return all.indexOf(current);
+  if (list && atEnd()) return by < 0 ? all.length : all.length - 2;
+  return all.indexOf(visible());
+}
 function step(by, test = () => true, all = articles()) {
-  const from = all.indexOf(current && all.includes(current) ? current : visible());
+  const from = whereIn(all, by);
   for (let at = from + by; at >= 0 && at < all.length; at += by) if (test(all[at])) return focusItem(all[at]);
   if (list) (by < 0 ? loadBefore : loadAfter)?.();
 }

@@ -359,7 +359,6 @@ def _head_facts(session: ExportSession, name: str) -> Markup:
         (
             ("agent", session.format),
             ("model", session.model),
-            ("messages", f"{len(session.context):,}"),
             ("record" if name.startswith(RECORDS) else "branch", name),
         )
     )
@@ -402,7 +401,8 @@ def outline(repo: Repo, name: str, *, hidden: bool) -> dict[str, Any]:
         items.append(element("li", element("a", said, href=url(shell.SESSION, **target))))
     label = "Prompts" if is_all else f"The last {count_noun(len(items), 'prompt')}"
     heading = [element("h2", label), element("ol", *items)] if items else []
-    parts = _gauge(repo, session), _strip(repo, session, name)
+    size = facts((("messages", f"{len(session.context):,}"),))
+    parts = [size], _gauge(repo, session), _strip(repo, session, name)
     return {"html": concat([*chain(*parts), _history(name), *heading])}
 
 
