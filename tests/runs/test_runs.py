@@ -100,6 +100,23 @@ def test_a_run_is_read_as_it_was_written(repo: Repo) -> None:
     assert (found.info.status, found.info.state.session) == ("completed", "refs/heads/main")
 
 
+def test_a_run_belongs_to_the_session_that_it_names_or_that_has_its_message(repo: Repo) -> None:
+    """A run that names none marks no session as running."""
+    other = repo.line("other").append("user", "Elsewhere").addresses[0]
+    run = repo.runs.start("Unrelated")
+    run.step("thinking")
+    assert run.state.session == ""
+    assert not any(each.activity for each in repo.sessions.list())
+    assert repo.runs.list(session="main") == []
+    assert repo.runs.start("Said elsewhere", message=other).state.session == ""
+    assert repo.runs.start("Said here", message="HEAD.0").state.session == "refs/heads/main"
+    named = repo.runs.start("Named", session="other", message=other)
+    assert named.state.session == "refs/heads/other"
+    named.step("thinking")
+    running = [each.ref for each in repo.sessions.list() if each.activity]
+    assert "refs/heads/other" in running
+
+
 def test_the_start_of_a_step_is_stored_before_step_returns(repo: Repo, tmp_path: Path) -> None:
     run = repo.runs.start("Fix", id="nightly")
     run.step("thinking", "Reading")

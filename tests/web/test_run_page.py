@@ -58,7 +58,7 @@ def test_a_timeline_shows_each_step_with_what_it_read(repo: Repo) -> None:
 
 def test_runs_are_listed_the_running_ones_first(repo: Repo) -> None:
     repo.runs.start("Old one", id="old", agent="coder").complete()
-    running = repo.runs.start("Running one", id="now", agent="reviewer")
+    running = repo.runs.start("Running one", id="now", agent="reviewer", session="main")
     running.step("thinking", "Reading the diff")
     client = Client(repo)
     text = said(client, "/runs")

@@ -48,7 +48,7 @@ class Runs:
 
         Args:
             name: what it is about.
-            session: the branch that it works for; "" is the current one.
+            session: the branch that it works for; "" is HEAD's if `message` is shown there, and otherwise none.
             agent: who runs; "" is TRACE_AGENT, else the author.
             message: the address of the message that started it, or "".
             id: its id; "" is a new one.
@@ -66,8 +66,8 @@ class Runs:
         check.flag(supersede=supersede)
         if not name.strip():
             raise errors.InvalidInputError("a run needs a name", argument="name")
-        branch, tip = self._session(session)
         address = address_of(self._store, message)
+        branch, tip = self._session(session, address)
         variables = self._writer.environment.variables(AGENT)
         agent = agent or variables.get(AGENT, "") or self._writer.author
         new = self._supersede(id) if id and supersede else id
@@ -150,11 +150,15 @@ class Runs:
         check.text(name=name)
         return watch.watch(self._store, name, timeout=timeout)
 
-    def _session(self, name: str) -> tuple[str, ObjectId | None]:
-        """Return the full name of a session's branch, and its tip; HEAD's branch may have none."""
-        head = self._store.refs.head()
+    def _session(self, name: str, message: str) -> tuple[str, ObjectId | None]:
+        """Return the full name of a session's branch, and its tip; both are empty for a run without a session."""
         if not name:
-            return head.ref or "", head.oid
+            head = self._store.refs.head()
+            if not (message and head.ref and head.oid):
+                return "", None
+            context = self._writer.contexts.compile(head.oid)
+            is_there = context.view.find(Address.parse(message)) is not None
+            return (head.ref, head.oid) if is_there else ("", None)
         ref = full_name(name)
         tip = self._store.refs.read(ref)
         if tip is None:
