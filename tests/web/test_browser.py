@@ -321,6 +321,50 @@ def test_a_run_is_watched_step_by_step(browser: Any, tmp_path: Path) -> None:
         assert page.locator("#steps article").count() == 2
 
 
+def test_a_run_that_runs_opens_at_its_latest_step_and_is_followed(
+    browser: Any, tmp_path: Path
+) -> None:
+    repo = rich(tmp_path, 2)
+    run = repo.runs.start("Watch me", id="live", agent="coder")
+    for number in range(250):
+        run.step("thinking", f"Thought {number}").complete("A line.\n" * 3)
+    is_at_end = "() => innerHeight + scrollY >= document.documentElement.scrollHeight - 80"
+    with tab(browser, tmp_path) as here:
+        page = here.open("/run?id=live")
+        page.wait_for_selector("#live.on")
+        page.wait_for_function(is_at_end)
+        run.step("thinking", "The next one").complete()
+        page.get_by_text("The next one").wait_for()
+        page.wait_for_function(is_at_end)
+        # Who scrolls up stays there, until they follow or go to the latest step.
+        page.mouse.move(600, 400)
+        page.mouse.wheel(0, -3000)
+        page.wait_for_timeout(500)
+        place = page.evaluate("scrollY")
+        run.step("thinking", "Out of sight").complete()
+        page.wait_for_selector("#step-252", state="attached")
+        assert abs(page.evaluate("scrollY") - place) < 2
+        page.keyboard.press("f")
+        assert page.locator("#follow").is_checked()
+        page.locator("#follow").evaluate("each => each.focus({preventScroll: true})")
+        page.wait_for_function(is_at_end)
+        run.step("thinking", "Followed").complete()
+        page.wait_for_selector("#step-253", state="attached")
+        page.wait_for_function(is_at_end)
+        assert page.evaluate("document.activeElement.id") == "follow"
+        page.get_by_role("link", name="steps 1 to").first.click()
+        page.wait_for_url("**start=**")
+        page.get_by_role("link", name="latest step").click()
+        page.wait_for_url("**#step-253")
+        page.wait_for_function(
+            "() => document.querySelector('#step-253').getBoundingClientRect().top < innerHeight"
+        )
+        run.complete()
+        page.locator(".top").get_by_text("completed").wait_for()
+        assert page.locator("#follow").count() == 0
+    repo.close()
+
+
 def test_windows_are_loaded_and_dropped_while_scrolling(browser: Any, tmp_path: Path) -> None:
     with Repo.init(tmp_path) as repo:
         repo.commit(

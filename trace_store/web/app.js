@@ -44,7 +44,7 @@ function localTimes(root) {
 }
 
 const number = (article) => Number($(".n", article).textContent);
-const isTyping = (target) => target.closest("input, textarea, select, [contenteditable]") !== null;
+const isTyping = (target) => target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]") !== null;
 const atEnd = () => window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
 
 // Who is at the end stays there, also while elements take their size, until they scroll up.
@@ -62,7 +62,7 @@ new ResizeObserver(() => sticks && toBottom()).observe(main);
 
 // Run a change of the page. What had the focus keeps it; if it is gone, what came after it gets it.
 function keepFocus(change) {
-  const places = () => $$("a[href], button, input, select, summary, article", main);
+  const places = () => $$("a[href], button, input, select, summary, article");
   const key = (each) => each.id || [each.tagName, each.getAttribute("href"), each.value, each.textContent].join();
   const all = places();
   const at = all.indexOf(document.activeElement);
@@ -395,7 +395,7 @@ function showText(step) {
   const place = document.getElementById(`text-${step}`);
   const known = texts.get(step);
   if (!place || !known) return;
-  const end = following || atEnd();
+  const end = following || sticks || atEnd();
   place.replaceChildren(document.createTextNode(known.text), ...known.notes.map(({ said }) => make("p", said)));
   if (end) toBottom();
 }
@@ -539,15 +539,17 @@ async function refreshPage() {
   const content = $("#main", next);
   const top = $("header.top", next);
   if (!content) return;
-  if (steps() && top) {
-    localTimes(top);
-    $("header.top")?.replaceWith(top);
-  }
-  if (content.innerHTML === lastContent) return;
+  const isNew = content.innerHTML !== lastContent;
   lastContent = content.innerHTML;
-  localTimes(content);
-  const end = steps() && (following || atEnd());
-  keepFocus(() => main.replaceChildren(...content.childNodes));
+  for (const each of [content, top]) if (each) localTimes(each);
+  const end = steps() && (following || sticks || atEnd());
+  keepFocus(() => {
+    if (isNew) main.replaceChildren(...content.childNodes);
+    if (!steps() || !top) return;
+    $("header.top")?.replaceWith(top);
+    offerFollow();
+  });
+  if (!isNew) return;
   showTexts();
   window.scrollTo(scrollX, end ? document.documentElement.scrollHeight : scrollY);
 }
@@ -660,23 +662,36 @@ function toolbar() {
 if (list) {
   toolbar();
   const bar = $(".top .switches");
-  const follow = make("label", "");
-  const box = make("input", "", { type: "checkbox", id: "follow" });
-  box.addEventListener("change", () => setFollow(box.checked));
-  follow.append(box, document.createTextNode("Follow"));
-  bar.append(follow, make("a", "Export", { href: `/export?${new URLSearchParams({ name: state.name })}`, download: "" }));
+  bar.append(make("a", "Export", { href: `/export?${new URLSearchParams({ name: state.name })}`, download: "" }));
   if (token) bar.prepend(...Object.entries(onSession).map(([name, run]) => button(name, run)));
 }
+offerFollow();
 document.body.classList.toggle("acts", token !== "");
 main.addEventListener("click", (event) => {
   const restore = event.target.closest("button.restore");
   if (restore) act("restore", { message: restore.value, session: restore.dataset.session });
 });
 
+// A session, and a run that runs, can be followed.
+function offerFollow() {
+  const isLive = list || steps()?.classList.contains("live");
+  following = following && Boolean(isLive);
+  if (!isLive) return;
+  const follow = make("label", "");
+  const box = make("input", "", { type: "checkbox", id: "follow" });
+  box.checked = following;
+  box.addEventListener("change", () => setFollow(box.checked));
+  follow.append(box, document.createTextNode("Follow"));
+  $(".top .switches").append(follow);
+}
+
 function setFollow(on) {
-  following = on;
-  $("#follow").checked = on;
-  if (on) toBottom();
+  const box = $("#follow");
+  following = on && box !== null;
+  if (box) box.checked = following;
+  if (!following) return;
+  if (steps() && new URLSearchParams(location.search).has("start")) location.href = $(".latest").href;
+  else toBottom();
 }
 window.addEventListener("wheel", (event) => event.deltaY < 0 && following && setFollow(false), { passive: true });
 
@@ -725,7 +740,7 @@ const KEYS = {
   o: ["outline", () => $("#outline a")?.focus()],
   t: ["show or hide thinking", () => toggle("show-reasoning")],
   x: ["show or hide tools", () => toggle("show-tools")],
-  f: ["follow new messages", () => list && setFollow(!following)],
+  f: ["follow what is new", () => setFollow(!following)],
   c: ["copy the address of the message", () => current && navigator.clipboard.writeText(current.id).then(() => say("Copied."))],
   d: ["context and difference at the message", () => ($$("a.jump", $("header", current || visible())).at(-1) || {}).click?.()],
   e: ["export", () => $("a[download]")?.click()],
@@ -796,6 +811,9 @@ if (list) {
   loadMarks();
   loadOutline();
 }
+// A run that runs opens at its latest step; who comes back to it, or reloads it, is where they were.
+const [arrival] = performance.getEntriesByType("navigation");
+if (steps()?.classList.contains("live") && arrival?.type === "navigate" && !location.hash && !new URLSearchParams(location.search).has("start")) toBottom();
 localTimes(document);
 highlight();
 if (main.dataset.watch) listen();

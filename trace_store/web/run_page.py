@@ -96,16 +96,20 @@ def run_page(repo: Repo, id: str, start: int | None = None) -> Page:
         for at in sorted({max(0, first - STEPS), first + STEPS} - {first})
         if at < state.step_count
     ]
+    is_over = not found.info.is_running
+    shown = [_step(each, state.session, is_over=is_over) for each in found.steps]
     steps = element(
         "div",
-        *(_step(each, state.session, is_over=not found.info.is_running) for each in found.steps),
+        *(shown or [nothing("No step yet.")]),
         id="steps",
-        class_="steps",
+        class_="steps" if is_over else "steps live",
         data_name=state.id,
     )
     main = [element("div", *places, class_="switches")] if places else []
-    main.append(steps if found.steps else nothing("No step yet."))
+    main.append(steps)
+    latest = f"{shell.url(shell.RUN, id=state.id)}#step-{state.step_count}"
     links = [
+        element("a", "latest step", href=latest, class_="latest") if shown else Markup(""),
         link("session", shell.SESSION, name=short(state.session)) if state.session else Markup(""),
         _message(state.message, state.session, "the message that started it"),
     ]
