@@ -365,6 +365,35 @@ def test_a_run_that_runs_opens_at_its_latest_step_and_is_followed(
     repo.close()
 
 
+BROKEN_NUMBERS = """() => {
+  const cells = [...document.querySelectorAll("td")];
+  return cells.flatMap((cell) => {
+    const text = cell.firstChild;
+    if (text?.nodeType !== Node.TEXT_NODE) return [];
+    return [...text.data.matchAll(/[0-9][0-9,.]*%?/g)].filter((found) => {
+      const range = new Range();
+      range.setStart(text, found.index);
+      range.setEnd(text, found.index + found[0].length);
+      return range.getClientRects().length > 1;
+    }).map((found) => found[0]);
+  });
+}"""
+
+
+def test_a_narrow_window_breaks_no_number(browser: Any, tmp_path: Path) -> None:
+    with rich(tmp_path, 3) as repo:
+        repo.append("tool", [ToolResult("c0", "word " * 120_000)])
+    with tab(browser, tmp_path, viewport={"width": 340, "height": 700}) as here:
+        for path in ("/context?name=main", "/trash", "/checkpoints", "/trajectories"):
+            page = here.open(path)
+            page.wait_for_selector("table")
+            assert page.evaluate(BROKEN_NUMBERS) == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= 340
+        page = here.open("/trash")
+        button = page.get_by_role("button", name="Restore").first.bounding_box()
+        assert button["x"] + button["width"] <= 340
+
+
 def test_windows_are_loaded_and_dropped_while_scrolling(browser: Any, tmp_path: Path) -> None:
     with Repo.init(tmp_path) as repo:
         repo.commit(

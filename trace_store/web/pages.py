@@ -299,7 +299,7 @@ def _parts(context: CompiledContext, stop: int) -> Markup:
         [part, f"{numbers[part]:,}", f"{tokens:,}", _share(tokens, whole)]
         for part, tokens in by_part.most_common()
     ]
-    rows.append(["together", f"{stop:,} messages", f"about {whole:,}", ""])
+    rows.append(["together", f"{stop:,}", f"about {whole:,}", ""])
     largest = sorted(range(len(sizes)), key=lambda at: -sizes[at])[:LARGEST]
     items = [
         element(
@@ -460,21 +460,21 @@ def trash_page(repo: Repo, name: str) -> Page:
                 at=str(each.address),
                 hidden="1",
             ),
+            _restore(str(each.address), each.branch),
             link(names[each.branch], shell.SESSION, name=each.branch),
             each.role,
             f"{each.token_count:,}",
             moment(each.time),
-            _restore(str(each.address), each.branch),
         ]
         for each in found[:MOST_REMOVED]
     ]
     refs = [
         [
             element("b", each.name),
+            _restore(each.ref),
             each.kind,
             each.text,
             moment(each.time),
-            _restore(each.ref),
         ]
         for each in repo.trash.list(kinds=("branch", "tag", "checkpoint")).refs
         if not each.exists  # the earlier tips of others are what Undo and Redo are for
@@ -484,12 +484,12 @@ def trash_page(repo: Repo, name: str) -> Page:
         element("h2", "Removed messages"),
         *([counted(found, "message", MOST_REMOVED)] if found else []),
         table(
-            ("message", "session", "role", "tokens", "removed", "action"),
+            ("message", "action", "session", "role", "tokens", "removed"),
             messages,
             "No message was removed.",
         ),
         element("h2", "Deleted branches, tags and checkpoints"),
-        table(("name", "kind", "last commit", "deleted", "action"), refs, "Nothing was deleted."),
+        table(("name", "action", "kind", "last commit", "deleted"), refs, "Nothing was deleted."),
     ]
     return Page("Trash", top("Trash"), concat(main), watch="refs/", section=shell.TRASH)
 

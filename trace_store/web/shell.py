@@ -39,6 +39,8 @@ _SECTIONS = (
 )
 
 
+SHORT = 16
+"""Characters of a cell that is not wrapped."""
 ENDING = 8
 """Characters of a name that tell sessions with the same title apart."""
 
@@ -120,9 +122,15 @@ def table(heads: Iterable[str], rows: Sequence[Iterable[str]], none: str) -> Mar
     if not rows:
         return nothing(none)
     head = element("tr", *(element("th", each, scope="col") for each in heads))
-    body = [element("tr", *(element("td", cell, dir="auto") for cell in row)) for row in rows]
+    body = [element("tr", *map(_cell, row)) for row in rows]
     shown = element("table", element("thead", head), element("tbody", *body), class_="list")
     return element("div", shown, class_="wide")
+
+
+def _cell(content: str) -> Markup:
+    """Return a cell of a table; a short text, such as a number, stays on one line."""
+    is_short = len(content) <= SHORT and not isinstance(content, Markup)
+    return element("td", content, dir="auto", **({"class_": "short"} if is_short else {}))
 
 
 def cards(items: Sequence[Markup], none: str, class_: str = "cards") -> Markup:

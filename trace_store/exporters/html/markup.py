@@ -80,7 +80,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "summary": frozenset(),
     "table": frozenset({"class"}),
     "tbody": frozenset(),
-    "td": frozenset({"dir"}),
+    "td": frozenset({"class", "dir"}),
     "th": frozenset({"colspan", "dir", "scope"}),
     "thead": frozenset(),
     "time": frozenset({"datetime"}),
