@@ -237,6 +237,13 @@ def test_a_list_keeps_the_focus_when_it_changes(browser: Any, tmp_path: Path) ->
         repo.line("other").append("user", "A session that is new")
         page.get_by_text("A session that is new").wait_for()
         assert page.evaluate("document.activeElement.getAttribute('href')") == href
+        with repo.runs.start("Look", agent="coder", session="other") as run, run.step("thinking"):
+            page.get_by_text("coder: thinking, step 1").wait_for()
+            assert page.evaluate("document.activeElement.getAttribute('href')") == href
+        page.get_by_text("coder: thinking, step 1").wait_for(state="detached")
+        page.reload()
+        page.keyboard.press("j")
+        assert page.evaluate("document.activeElement.textContent") == "A session that is new"
     repo.close()
 
 

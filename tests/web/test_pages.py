@@ -62,6 +62,16 @@ def test_a_date_that_is_none_is_named_below_the_filter(path: str) -> None:
     assert "Build the" in page, "the other filters are applied"
 
 
+def test_a_fork_is_told_from_the_session_with_its_title() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    repo.append("user", "Build the parser")
+    repo.forks.create("idea")
+    repo.line("idea").append("user", "Another way")
+    page = Client(repo).page("/")
+    assert page.count("Build the parser") == 2
+    assert '<p class="kicker">idea · ' in page
+
+
 def test_an_empty_repository_says_what_to_do() -> None:
     assert "trace import --all" in Client(Repo.memory()).page("/")
 

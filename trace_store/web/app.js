@@ -697,13 +697,14 @@ window.addEventListener("wheel", (event) => event.deltaY < 0 && following && set
 
 // Keys
 
-const articles = () => $$("article, .hits > li", main).filter((each) => !folded(each));
+const articles = () => $$("article, .cards > li", main).filter((each) => !folded(each));
 // Return the place of what is read: the current item, while it is in view, or what the window shows; a session that is
 // at its end was read to its end.
 function whereIn(all, by) {
   if (current && all.includes(current) && isInView(current)) return all.indexOf(current);
   if (list && atEnd()) return by < 0 ? all.length : all.length - 2;
-  return all.indexOf(visible());
+  const at = all.indexOf(visible());
+  return by < 0 ? at : Math.max(at - 1, -1); // the first key leads to what is in sight
 }
 function step(by, test = () => true, all = articles()) {
   const from = whereIn(all, by);
@@ -711,7 +712,7 @@ function step(by, test = () => true, all = articles()) {
   if (list) (by < 0 ? loadBefore : loadAfter)?.();
 }
 function toHit(by) {
-  step(by, isHit, $$("article, .hits > li", main));
+  step(by, isHit, $$("article, .cards > li", main));
   if (list && words.length && current) for (const each of $$("details", current)) each.open ||= hasWords(each);
 }
 function focusItem(item) {
@@ -729,8 +730,8 @@ async function toEnd(last) {
 
 const KEYS = {
   "/": ["search", () => $("#search").focus()],
-  j: ["next message", () => step(1)],
-  k: ["previous message", () => step(-1)],
+  j: ["next message or entry of a list", () => step(1)],
+  k: ["previous one", () => step(-1)],
   J: ["next turn of the user", () => step(1, (each) => each.classList.contains("user"))],
   K: ["previous turn of the user", () => step(-1, (each) => each.classList.contains("user"))],
   n: ["next hit", () => toHit(1)],

@@ -11,7 +11,7 @@ from trace_store.base.oid import ObjectId
 from trace_store.checkpoints.comparison import Side, SideMessage, comparison_parts
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.wording import excerpt
-from trace_store.contracts.ref_names import CHECKPOINTS, FORKS, LINES, TRAJECTORIES
+from trace_store.contracts.ref_names import CHECKPOINTS, FORKS, LINES, RUNS, TRAJECTORIES
 from trace_store.errors import InvalidInputError, TraceError
 from trace_store.exporters.html.markup import Markup, concat, element, preformatted
 from trace_store.exporters.overview import count_noun, pretty
@@ -98,7 +98,7 @@ def sessions_page(
         "Sessions",
         top("Sessions"),
         concat(main),
-        watch=" ".join(LINES),
+        watch=" ".join((*LINES, RUNS)),
         section=shell.SESSIONS,
         status=400 if wrong else 200,
     )
@@ -144,6 +144,7 @@ def _said(info: SessionInfo) -> str:
 def _session(info: SessionInfo, known: Mapping[str, Sequence[str]]) -> Markup:
     name = short(info.ref)
     more = [
+        name if info.session == name else "",  # forks have the title of their session
         info.agent,
         info.folder,
         *known["task"],

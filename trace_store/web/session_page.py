@@ -465,6 +465,7 @@ def summary(repo: Repo, name: str) -> dict[str, Any]:
             "p",
             f"{number}. {each.before:,} to {each.after:,} tokens by {each.summariser} ",
             shell.moment(each.time),
+            " ",
             link("context", shell.CONTEXT, "jump", name=name, commit=each.commit.hex()),
         )
         for number, each in zip(range(len(compactions), 0, -1), compactions, strict=True)
