@@ -241,6 +241,14 @@ def test_a_list_keeps_the_focus_when_it_changes(browser: Any, tmp_path: Path) ->
             page.get_by_text("coder: thinking, step 1").wait_for()
             assert page.evaluate("document.activeElement.getAttribute('href')") == href
         page.get_by_text("coder: thinking, step 1").wait_for(state="detached")
+        page.locator("main input[name=q]").press_sequentially("pars")
+        repo.line("third").append("user", "Another new session")
+        page.get_by_text("Another new session").wait_for()
+        assert page.input_value("main input[name=q]") == "pars"
+        page.keyboard.type("er")
+        assert page.input_value("main input[name=q]") == "parser", "and it has the focus"
+        repo.branches.delete("third", force=True)
+        page.get_by_text("Another new session").wait_for(state="detached")
         page.reload()
         page.keyboard.press("j")
         assert page.evaluate("document.activeElement.textContent") == "A session that is new"

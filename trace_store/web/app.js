@@ -531,7 +531,6 @@ function keepInPlace(tops, frames = 10) {
 }
 
 async function refreshPage() {
-  if (document.activeElement && isTyping(document.activeElement)) return;
   const answer = await fetch(location.href);
   if (!answer.ok) return;
   const next = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -544,7 +543,7 @@ async function refreshPage() {
   for (const each of [content, top]) if (each) localTimes(each);
   const end = steps() && (following || sticks || atEnd());
   keepFocus(() => {
-    if (isNew) main.replaceChildren(...content.childNodes);
+    if (isNew) replaceMain(content);
     if (!steps() || !top) return;
     $("header.top")?.replaceWith(top);
     offerFollow();
@@ -555,6 +554,16 @@ async function refreshPage() {
 }
 let lastContent = main.innerHTML;
 
+// Show new content. A form stays as it is, with what somebody has typed.
+function replaceMain(content) {
+  const form = $(":scope > form", main);
+  const nodes = [...content.childNodes];
+  const at = nodes.indexOf($(":scope > form", content));
+  if (!form || at < 0) return void main.replaceChildren(...nodes);
+  for (const each of [...main.childNodes]) if (each !== form) each.remove();
+  form.before(...nodes.slice(0, at));
+  form.after(...nodes.slice(at + 1));
+}
 
 // Actions
 
