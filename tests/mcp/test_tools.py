@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from tests.support.fixed_repo import fixed_repo
 from tests.trajectories.support.project import Project
-from trace_store import Environment, Repo
+from trace_store import Environment, Repo, Text, ToolCall, ToolResult
 from trace_store.briefing import BriefPermission
 from trace_store.context import get_tokenizer
 from trace_store.mcp import mcp_server, open_for_reading
@@ -125,6 +125,28 @@ def test_decisions_are_found_and_read(repo: Repo) -> None:
     assert '"question": "Tabs or spaces?"' in shown["text"]
     entries = call(repo, "trace_log", ref=f"trajectories/{made.state.id}")["entries"]
     assert entries[1]["message"] == "decision: Tabs or spaces?"
+
+
+@pytest.mark.parametrize(
+    "name", ["mcp__trace__trace_search", "trace_trace_why", "trace-trace_log", "trace_show"]
+)
+def test_a_search_finds_the_original_and_not_earlier_questions_to_trace(
+    repo: Repo, name: str
+) -> None:
+    said = repo.append("assistant", "We indent with marmalade.")
+    for number in range(3):
+        question = ToolCall(f"c{number}", name, {"query": "marmalade"})
+        repo.append("assistant", [Text("I look for it."), question])
+        repo.append("tool", [ToolResult(f"c{number}", [Text("We indent with marmalade.")])])
+    repo.append("user", "<trace-brief>\n- We indent with marmalade.\n</trace-brief>")
+    found = call(repo, "trace_search", query="marmalade", limit=2)
+    assert [each["address"] for each in found["entries"]] == [said.addresses[0].hex]
+    assert found["next"] is None
+    assert len(repo.search("marmalade")) == 8
+    # Tools of other servers are none of ours.
+    for other in ("stack_trace_search", "retrace_search"):
+        repo.append("assistant", [ToolCall(other, other, {"query": "marmalade"})])
+    assert len(call(repo, "trace_search", query="marmalade")["entries"]) == 3
 
 
 def test_a_long_text_comes_in_parts_and_an_answer_is_never_large(repo: Repo) -> None:

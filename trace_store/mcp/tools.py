@@ -61,7 +61,9 @@ class ReadTools:
         """Find messages, decisions and findings that have all words; "a phrase", word*, OR, -word. Newest first."""
         offset = _place(cursor)
         most = offset + limit + 1  # one more shows whether there are more
-        hits = self._repo.search(query, limit=most, hidden=False, session=session, role=role)
+        hits = self._repo.search(
+            query, limit=most, hidden=False, echoes=False, session=session, role=role
+        )
         titles = self._repo.sessions.titles(*{hit.ref for hit in hits})
         found = [
             (hit.time, _without(record(hit, title=titles.get(hit.ref, "")), "start", "end"))

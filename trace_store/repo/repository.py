@@ -459,6 +459,7 @@ class Repo(Line):
         ranked: bool = False,
         phrases: Sequence[str] = (),
         hidden: bool = True,
+        echoes: bool = True,
         progress: Callable[[int, int], None] | None = None,
         unmatched: Callable[[str, str, list[str]], object] | None = None,
         **filters: Any,
@@ -472,6 +473,7 @@ class Repo(Line):
             ranked: whether to sort the newest hits by relevance instead of time.
             phrases: hits that have these word for word come first.
             hidden: whether hidden values match, which no model is sent.
+            echoes: whether calls of Trace's own tools match, and what these returned.
             progress: called with the number of commits indexed so far, and of all to index.
             unmatched: called if nothing matches, as in `log`.
             filters: as in `SearchFilter`: session, agent, role, kind, tool, path, label, since, until.
@@ -482,7 +484,7 @@ class Repo(Line):
         check.text(query=query)
         check.texts(phrases=phrases)
         check.integer(0, 2**31, limit=limit)
-        check.flag(regex=regex, ranked=ranked, hidden=hidden)
+        check.flag(regex=regex, ranked=ranked, hidden=hidden, echoes=echoes)
         check.function(progress=progress, unmatched=unmatched)
         times = {each: filters[each] for each in ("since", "until") if each in filters}
         check.count(**times)
@@ -497,6 +499,7 @@ class Repo(Line):
             ranked=ranked,
             phrases=phrases,
             hidden=hidden,
+            echoes=echoes,
             progress=progress,
             unmatched=unmatched,
         )

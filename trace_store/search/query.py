@@ -25,6 +25,7 @@ from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
 from trace_store.objects.message import ROLES, load_parts
 from trace_store.objects.parts import ToolCall
+from trace_store.search.echoes import is_echo
 from trace_store.search.hidden import hidden_texts
 from trace_store.search.index import (
     IndexedVersion,
@@ -171,6 +172,7 @@ def search(
     regex: bool = False,
     phrases: Iterable[str] = (),
     hidden: bool = True,
+    echoes: bool = True,
     progress: Progress | None = None,
     unmatched: Unmatched | None = None,
 ) -> list[Hit]:
@@ -190,6 +192,7 @@ def search(
         regex: `query` is a pattern, which is applied to every message that passes the filters.
         phrases: texts whose words stand next to each other in the best hits.
         hidden: whether hidden values of records match.
+        echoes: whether calls of Trace's own tools match, and what these returned.
         progress: called with the numbers of indexed and of all new commits.
         unmatched: called if nothing matches, for each filter whose value no message has: with its name, the value, and
             the values that there are.
@@ -215,7 +218,9 @@ def search(
         index.catch_up(progress)
         among = _branches_of(wanted, index.branches)
         exact = [f'"{each}"' for each in phrases if not regex and term_of(each)]
-        builder = _HitBuilder(store, index, " ".join([*exact, query]), pattern, wanted, among)
+        builder = _HitBuilder(
+            store, index, " ".join([*exact, query]), pattern, wanted, among, echoes=echoes
+        )
         most = max(limit, RANKED if ranked else NEWEST)
         best = " AND ".join([f"({match})", *map(fts_query, exact)]) if match and exact else ""
         matching = [best, match] if best else [match]
@@ -438,6 +443,8 @@ class _HitBuilder:
         pattern: Any,
         wanted: SearchFilter,
         among: Collection[str] | None = None,
+        *,
+        echoes: bool = True,
     ) -> None:
         self._store = store
         self._index = index
@@ -452,6 +459,7 @@ class _HitBuilder:
         self._branches: dict[ObjectId, str | None] = {}
         self._seen: set[tuple[Address, int]] = set()  # with the hash of the text
         self._among = among
+        self._echoes = echoes
         self._sharing = index.forks(among or ())
         base, forks = index.base, list(dict.fromkeys(chain(*self._sharing.values())))
         base.execute("CREATE TEMP TABLE IF NOT EXISTS shared (id INTEGER PRIMARY KEY)")
@@ -473,6 +481,8 @@ class _HitBuilder:
         try:
             version = self._version(made_by, row["number"])
             parts = load_parts(version.parts, self._store.objects.read)
+            if not self._echoes and is_echo(parts, self._contexts.messages):
+                return None
         except (TraceError, StopIteration):
             return None  # fsck reports damage
         calls = [part for part in parts if isinstance(part, ToolCall)]

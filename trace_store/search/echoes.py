@@ -1,0 +1,48 @@
+"""Echoes: what an agent was shown from this history, and how it asked for it.
+
+An agent that searches over MCP is recorded, too. Its next search would find its own question and the earlier answer
+before the original.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from trace_store.objects.address import Address
+from trace_store.objects.message import Message
+from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
+
+READING_TOOLS = ("search", "log", "show", "compile", "diff", "why")
+WRITING_TOOLS = ("decision", "finding", "pin", "checkpoint")
+TOOL_PREFIX = "trace_"
+"""Begins the names of all tools of the MCP server, so that they do not hide those of other servers."""
+BRIEF_BEGIN = "<trace-brief>"
+_OWN_TOOL = re.compile(
+    rf"(?:|.*__|(?:.*[^A-Za-z0-9])?trace[^A-Za-z0-9]){TOOL_PREFIX}(?:{'|'.join((*READING_TOOLS, *WRITING_TOOLS))})$",
+    re.DOTALL,
+)
+"""A tool of ours; agents put the name of the server before it, as in `mcp__trace__trace_search`."""
+
+
+def is_echo(parts: Sequence[Part], messages: Callable[[list[Address]], Sequence[Message]]) -> bool:
+    """Return True if a message calls a tool of Trace, has the result of one, or hands over a brief.
+
+    Args:
+        parts: the parts of the message.
+        messages: returns the messages of some addresses.
+
+    Raises:
+        MessageNotFoundError: the call of a result is gone.
+        ObjectNotFoundError, CorruptObjectError: the call of a result is missing or damaged.
+    """
+    if any(isinstance(each, ToolCall) and _OWN_TOOL.match(each.name) for each in parts):
+        return True
+    if any(isinstance(each, Text) and BRIEF_BEGIN in each.text for each in parts):
+        return True
+    results = {each.call_id: each.call for each in parts if isinstance(each, ToolResult)}
+    return any(
+        isinstance(call, ToolCall) and call.id in results and _OWN_TOOL.match(call.name)
+        for message in messages([each for each in results.values() if each is not None])
+        for call in message.parts
+    )
