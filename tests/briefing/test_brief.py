@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.fixed_repo import fixed_repo
 from tests.trajectories.support.project import Project
-from trace_store import Repo
+from trace_store import Repo, ToolCall
 from trace_store.briefing import BriefPermission
 from trace_store.briefing.brief import (
     BEGIN,
@@ -126,6 +126,20 @@ def test_the_last_session_is_told_from_its_checkpoint_or_its_messages(repo: Repo
     repo.checkpoints.save("half", soft=True)
     notes = [each for each in repo.brief().notes if each.section == LAST]
     assert notes[0].address == "checkpoints/half"
+
+
+def test_the_last_session_bears_on_the_task_or_the_file(repo: Repo) -> None:
+    write = ToolCall("c1", "Write", {"file_path": "/p/src/tokens.py", "content": "x"})
+    repo.append("user", "Indent the parser with tabs.")
+    repo.append("assistant", [write])
+    repo.line("chat", expect=None).append("user", "Draw a chart, ENG-7.")
+    assert said(repo, LAST)[0].startswith("Draw a chart, ENG-7.")
+    assert said(repo, LAST, task="parser")[0].startswith("Indent the parser")
+    assert said(repo, LAST, files=["src/tokens.py"])[0].startswith("Indent the parser")
+    assert said(repo, LAST, task="eng-7")[0].startswith("Draw a chart")
+    for other in ({"task": "marmalade"}, {"files": ["src/other.py"]}):
+        [line] = said(repo, LAST, **other)
+        assert line.startswith("About something else: Draw a chart")
 
 
 def test_an_agent_is_briefed_only_if_the_user_allowed_it(repo: Repo, tmp_path: Path) -> None:

@@ -7,13 +7,15 @@ from tests.support.command_line import Run, Trace, first
 
 def test_a_task_that_does_not_exist_is_an_error(ok: Run, trace: Trace) -> None:
     ok("tr", "start", "Count words in any text", "--task", "WC-12", "-q")
-    outcome = trace("brief", "--task", "nosuch")
-    assert outcome.code == 4
-    assert "no task or trajectory 'nosuch'" in outcome.err
+    for unknown in ("WC-13", "#13", "https://example.org/issues/13"):
+        outcome = trace("brief", "--task", unknown)
+        assert outcome.code == 4
+        assert f"no task or trajectory '{unknown}'" in outcome.err
     assert "Count words" in ok("brief", "--task", "wc-12").text
     for words in ("count the words", "words"):
         assert "Count words" in ok("brief", "--task", words).text
-    assert ok("brief", "--task", "words that nothing has").text
+    for words in ("tabs that nobody has", "nosuch"):
+        assert "Nothing is recorded that bears on this." in ok("brief", "--task", words).text
 
 
 def test_files_that_were_not_looked_at_are_named(ok: Run) -> None:

@@ -24,10 +24,16 @@ from trace_store.briefing.brief import (
     Candidate,
     plain,
 )
-from trace_store.briefing.last_session import last_session_notes
+from trace_store.briefing.last_session import (
+    last_session_notes,
+    session_line,
+    sessions_about,
+    sessions_with_file,
+)
 from trace_store.checkpoints.checkpoints import Checkpoints
 from trace_store.contracts.ref_names import BRANCHES
 from trace_store.objects.address import Address
+from trace_store.sessions.listing import SessionInfo
 from trace_store.sessions.sessions import Sessions
 from trace_store.trajectories import events as ev
 from trace_store.trajectories import in_force
@@ -50,7 +56,9 @@ SMALL_COMMIT = 10
 REASONS = 20
 CERTAIN, PROBABLE, REST = 0, 1, 2
 _WEIGHTS = {"critical": 3, "high": 2, "medium": 1}
-_WORD = re.compile(r"\w{4,}")
+_WORD, _LONG_WORD = re.compile(r"\w+"), re.compile(r"\w{4,}")
+_ID = re.compile(r"#?\d+|traj_\w+|\w+-\d+|[a-z]+://\S+", re.IGNORECASE)
+"""The id of a task or a trajectory; another word is a word to search for."""
 _NAME = re.compile(r"[\w.-]*\w")
 _VARIABLE = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\S*[-_/\d]\S*")
 """What differs between texts that a program wrote by one template: quoted words, numbers, names."""
@@ -79,6 +87,9 @@ class BriefChoice:
         self._tiers: dict[str, int] = {}
         self._certain: set[Address] = set()
         self._words: set[str] = set()
+        self._task = ""
+        self._refs: set[str] = set()
+        self._sessions = _own_sessions(writer)
         self._file_names: set[str] = set()
         self._reasons: set[str] = set()
         self._has_subject = bool(task or files)
@@ -98,17 +109,20 @@ class BriefChoice:
         """Make a task the subject: its trajectories, and decisions that share words with it.
 
         Raises:
-            NotFoundError: it is one word, so an id, and nothing has it.
+            NotFoundError: it has the form of an id, and nothing has it.
         """
+        self._task = task
         states = self._tr.list()
         own = [each for each in states if _is_of(each, task)]
+        self._refs |= {each.branch for each in own if each.branch}
         self._tiers.update({each.id: CERTAIN for each in own})
         titles = [f"{each.title} {each.description}" for each in own] or [task]
         self._add_words(" ".join(titles))
         for each in states:
             if self._shares(each.title):
                 self._tiers.setdefault(each.id, PROBABLE)
-        if not self._tiers and len(task.split()) == 1:
+        self._refs |= sessions_about(self._writer, [f'"{task}"', *self._words], self._is_about)
+        if not self._tiers and _ID.fullmatch(task) and self._session_about() is None:
             raise errors.NotFoundError(
                 f"no task or trajectory {task[:80]!r}",
                 code=errors.ErrorCode.TRAJECTORY_NOT_FOUND,
@@ -124,7 +138,7 @@ class BriefChoice:
         self._add_words(f"{state.title} {state.description}")
 
     def _add_words(self, text: str) -> None:
-        self._words |= _words(text)
+        self._words |= {each.casefold() for each in _LONG_WORD.findall(text) or _WORD.findall(text)}
         for each in self._similar(text):
             if self._shares(_said(each.event)):
                 self._tiers.setdefault(each.state.id, PROBABLE)
@@ -141,6 +155,7 @@ class BriefChoice:
 
         A decision of a commit that changed many files is about this one only if it names it.
         """
+        self._refs |= sessions_with_file(self._writer.store, file)
         name = os.path.basename(file.rstrip("/"))
         stem = os.path.splitext(name)[0]
         self._file_names |= {name, stem}
@@ -228,7 +243,15 @@ class BriefChoice:
     def _shares(self, text: str) -> bool:
         """Return True if a text shares enough words with the subject to be probably about it."""
         wanted = min(_SHARED_WORDS, len(self._words))
-        return bool(self._words) and len(self._words & _words(text)) >= wanted
+        shared = self._words & {each.casefold() for each in _WORD.findall(text)}
+        return bool(self._words) and len(shared) >= wanted
+
+    def _is_about(self, text: str) -> bool:
+        """Return True if a text names the task, or shares enough words with the subject."""
+        name = re.escape(self._task)
+        return self._shares(text) or (
+            bool(name) and re.search(rf"(?<!\w){name}(?!\w)", text, re.IGNORECASE) is not None
+        )
 
     def _because(self, event: Event) -> str:
         """Return the reasoning of a decision, unless another decision has said the same."""
@@ -238,13 +261,35 @@ class BriefChoice:
         return f"Because: {plain(event.reasoning, 260)}"
 
     def _last_session(self) -> Iterator[Candidate]:
-        listed = Sessions(self._writer).list()
-        sessions = [each for each in listed if each.ref.startswith(BRANCHES) and not each.damage]
-        for session in sessions[:1]:
-            notes = last_session_notes(self._writer, Checkpoints(self._writer), session)
-            for number, (address, text) in enumerate(notes):
-                item = BriefNote(LAST, address, text, session.ended)
-                yield Candidate(item, plain(text, 160), PROBABLE, -number)
+        """Yield what the last session left that bears on the subject; if none does, what the last one was about."""
+        session = self._session_about()
+        if session is None:
+            for other in self._sessions[:1]:
+                text = f"About something else: {session_line(other)}"
+                yield Candidate(BriefNote(LAST, other.tip.short(), text, other.ended), text, REST)
+            return
+        notes = last_session_notes(self._writer, Checkpoints(self._writer), session)
+        for number, (address, text) in enumerate(notes):
+            item = BriefNote(LAST, address, text, session.ended)
+            yield Candidate(item, plain(text, 160), PROBABLE, -number)
+
+    def _session_about(self) -> SessionInfo | None:
+        """Return the last session, of those that bear on the subject if there is one."""
+        return next((each for each in self._sessions if self._bears(each)), None)
+
+    def _bears(self, session: SessionInfo) -> bool:
+        """Return True if a session bears on the subject: by its task, its prompts, or the files that it used."""
+        if not self._has_subject or session.ref in self._refs:
+            return True
+        own = session.facts.task if session.facts is not None else ""
+        is_own = bool(self._task and own) and _same_id(own, self._task)
+        return is_own or self._is_about(f"{session.title} {session.prompt}")
+
+
+def _own_sessions(writer: Writer) -> list[SessionInfo]:
+    """Return the sessions on branches, the last first."""
+    listed = Sessions(writer).list()
+    return [each for each in listed if each.ref.startswith(BRANCHES) and not each.damage]
 
 
 def _without_repeats(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -267,12 +312,11 @@ def _is_of(state: State, task: str) -> bool:
         return True
     if state.task is None:
         return False
-    ids = {each.lower().removeprefix("gh-").removeprefix("#") for each in (state.task.id, task)}
-    return (bool(state.task.id) and len(ids) == 1) or task == state.task.url
+    return (bool(state.task.id) and _same_id(state.task.id, task)) or task == state.task.url
 
 
-def _words(text: str) -> set[str]:
-    return {word.casefold() for word in _WORD.findall(text)}
+def _same_id(one: str, other: str) -> bool:
+    return len({each.lower().removeprefix("gh-").removeprefix("#") for each in (one, other)}) == 1
 
 
 def _said(event: Event) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from trace_store import errors
 from trace_store.base.ident import format_time
@@ -11,12 +11,17 @@ from trace_store.checkpoints.checkpoints import Checkpoints
 from trace_store.checkpoints.hard import SOFT
 from trace_store.checkpoints.work_state import Check, WorkState, work_state
 from trace_store.context.compiled import CompiledMessage
+from trace_store.context.wording import is_prompt, own_words
 from trace_store.contracts.ref_names import BRANCHES
+from trace_store.search.query import Hit, SearchFilter, search
 from trace_store.sessions.listing import SessionInfo
+from trace_store.store.store import Store
 from trace_store.writer import Writer
 
 MAXIMUM_MESSAGES = 2_000
 """How many of a session's last messages are read, if it has no soft checkpoint."""
+MAXIMUM_HITS = 200
+"""How many of the last messages with a word or a file are read."""
 _TASKS, _CONSTRAINTS, _DECISIONS, _CHECKS, _OPEN = 6, 4, 4, 4, 4
 _START = 60
 """Number of characters by which a quoted text is found again."""
@@ -37,15 +42,45 @@ def last_session_notes(
     if not (saved or messages):
         return
     state, address = saved or (work_state(messages, 0), session.tip.short())
-    name = plain(session.title or session.prompt or session.ref.removeprefix(BRANCHES), 100)
-    day = format_time(session.ended)[:10] if session.ended else ""
-    facts = ", ".join(filter(None, (session.agent, day)))
-    yield address, f"{name} ({facts})" if facts else name
+    yield address, session_line(session)
     for text, quoted in _notes(state):
         yield _place_of(quoted, messages) or address, text
     for decision in state.decisions[-_DECISIONS:][::-1]:
         where = str(decision.address) if decision.address else address
         yield where, f"Decided: {plain(decision.text, 300)}"
+
+
+def session_line(session: SessionInfo) -> str:
+    """Return the name of a session with its agent and day."""
+    name = plain(session.title or session.prompt or session.ref.removeprefix(BRANCHES), 100)
+    day = format_time(session.ended)[:10] if session.ended else ""
+    facts = ", ".join(filter(None, (session.agent, day)))
+    return f"{name} ({facts})" if facts else name
+
+
+def sessions_with_file(store: Store, file: str) -> set[str]:
+    """Return the branches whose last calls name a file."""
+    return {hit.ref for hit in _hits(store, "", SearchFilter(path=file))}
+
+
+def sessions_about(
+    writer: Writer, words: Iterable[str], is_about: Callable[[str], bool]
+) -> set[str]:
+    """Return the branches with a prompt about the subject, of the last prompts with any of some words."""
+    found = _hits(writer.store, " OR ".join(sorted(words)), SearchFilter(role="user"))
+    messages = writer.contexts.messages([hit.address for hit in found])
+    return {
+        hit.ref
+        for hit, message in zip(found, messages, strict=True)
+        if is_prompt(message) and is_about(own_words(message.text))
+    }
+
+
+def _hits(store: Store, query: str, wanted: SearchFilter) -> list[Hit]:
+    try:
+        return search(store, query, wanted, limit=MAXIMUM_HITS, hidden=False, echoes=False)
+    except (errors.StateError, errors.InvalidInputError):
+        return []  # no full-text search, or no word to search for
 
 
 def _soft_state(checkpoints: Checkpoints, session: SessionInfo) -> tuple[WorkState, str] | None:

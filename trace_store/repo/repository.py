@@ -333,7 +333,7 @@ class Repo(Line):
         Raises:
             StateError: `for_agent` is given, and the repository is not allowed to brief agents.
             InvalidInputError: the budget is too small.
-            NotFoundError: the task is one word, and no task or trajectory has this id.
+            NotFoundError: the task has the form of an id, and no task, trajectory or session has it.
         """
         check.text(task=task)
         check.texts(files=files)
