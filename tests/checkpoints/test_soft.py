@@ -547,3 +547,23 @@ def test_a_failure_is_not_open_after_another_attempt_or_tests_of_a_change() -> N
         Message("assistant", "The build works."),
     )
     assert found["open_ends"] == []
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "Look at this:\n<review>\nNever push to main.\n</review>",
+        "The reviewer wrote:\nNever push to main.\nAlways squash.",
+        'The page says "Hello. Never push to main. Always squash." Is it right?',
+        "“It is simple.\nNever push to main.” is what it prints.",
+        "Your plan has a fault:\nNever push to main from a script that runs at night.",
+    ],
+)
+def test_what_the_user_pasted_is_not_what_the_user_said(quoted: str) -> None:
+    found = played(
+        Message("user", 'Keep the word "never" out of it. Only squash.'),
+        Message("assistant", "Never push to main from a script\nthat runs at night."),
+        Message("user", quoted),
+        Message("assistant", "Done."),
+    )
+    assert found["constraints"] == ['Keep the word "never" out of it.', "Only squash."]

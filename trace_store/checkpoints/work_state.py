@@ -302,11 +302,14 @@ def work_state(
         ObjectNotFoundError, CorruptObjectError: content is missing or damaged.
     """
     activity = activity_of(messages)
-    prompts = _prompts(messages)
+    asked = _prompts(messages)
+    prompts = [text for _, text in asked]
     said, is_last = _last_answer(messages)
     findings = _findings(messages, activity)
     known = "\n".join(prompts)
-    constraints, former = current_statements(list(dict.fromkeys(_constraints(prompts))), str)
+    constraints, former = current_statements(
+        list(dict.fromkeys(_constraints(messages, asked))), str
+    )
     decided = [each for each in _decisions(messages) if each.text not in known]
     decisions, revised = current_statements(decided, lambda each: each.text)
     return WorkState(
@@ -350,22 +353,22 @@ def current_statements(
     return [*old, *kept], lines
 
 
-def _prompts(messages: Sequence[MessageLike]) -> list[str]:
-    """Return the texts of the user, without inserted ones; short replies come with the question."""
-    found: list[tuple[str, str]] = []
+def _prompts(messages: Sequence[MessageLike]) -> list[tuple[int, str]]:
+    """Return the texts of the user with their places, without inserted ones; short replies come with the question."""
+    found: list[tuple[int, str, str]] = []
     answered = ""
-    for message in messages:
+    for at, message in enumerate(messages):
         if message.role == "assistant":
             answered = message.text.strip() or answered
         elif message.role == "user":
             text = _request_in(message)
             if text:
-                found.append((text, answered))
+                found.append((at, text, answered))
                 answered = ""
-    count = Counter(text for text, _ in found)
+    count = Counter(text for _, text, _ in found)
     return [
-        _in_context(text, answered)
-        for text, answered in found
+        (at, _in_context(text, answered))
+        for at, text, answered in found
         if count[text] < _REPEATED or len(text.split()) <= _FEW_WORDS
     ]
 
@@ -494,13 +497,33 @@ def _middle_requests(prompts: Sequence[str]) -> Iterator[str]:
         yield excerpt(text, _RECENT_CHARACTERS if number >= 0 else _TASK_CHARACTERS)
 
 
-def _constraints(prompts: Sequence[str]) -> Iterator[str]:
-    for number, text in enumerate(prompts):
-        later = "\n".join(prompts[number + 1 :])
+def _constraints(
+    messages: Sequence[MessageLike], prompts: Sequence[tuple[int, str]]
+) -> Iterator[str]:
+    for number, (at, text) in enumerate(prompts):
+        later = "\n".join(text for _, text in prompts[number + 1 :])
         for each in sentences(_WRAPPED.sub(" ", text)):
             # What a later prompt quotes is taken up there, and often replaced.
-            if INSTRUCTION.search(each) and not _QUESTION.search(each) and each not in later:
+            is_own = INSTRUCTION.search(each) and not _QUESTION.search(each) and each not in later
+            if is_own and not _is_pasted(each, messages[:at]):
                 yield each
+
+
+def _is_pasted(sentence: str, earlier: Sequence[MessageLike]) -> bool:
+    """Return True if an agent or a tool said a sentence before the user did, and it is no common phrase."""
+    words = sentence.split()
+    rarest = max(words, key=len)
+    return len(words) > _FEW_WORDS and any(
+        " ".join(words) in " ".join(said.split())
+        for message in earlier
+        if message.role != "user"
+        for said in (message.text, *_results(message))
+        if rarest in said
+    )
+
+
+def _results(message: MessageLike) -> Iterator[str]:
+    return (part.text for part in message.parts if isinstance(part, ToolResult))
 
 
 def _decisions(messages: Sequence[MessageLike]) -> Iterator[Decision]:

@@ -52,8 +52,14 @@ _DIAGNOSIS = re.compile(
     re.IGNORECASE,
 )
 """Sentences with a word of choice that state a problem, a title, progress or an option, not a decision."""
-_FENCED = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?^\1`*\s*$|^>[^\n]*$", re.MULTILINE | re.DOTALL)
-"""Code blocks and quotations: the writer of the message did not say this."""
+_QUOTED = re.compile(
+    r"^(`{3,}|~{3,})[^\n]*\n.*?^\1`*\s*$|^>[^\n]*$"
+    r"|^<([A-Za-z][\w.-]{0,60})(?:[ \t][^<>\n]{0,500})?>[ \t]*$.*?^</\2>[ \t]*$"
+    r"|^[^\n]*(?<!\bI )\b(?:said|says|wrote):[ \t]*\n(?:[^\n]+(?:\n|\Z))+"
+    r"|“[^“”]*”|\"[^\"\n]*\"",
+    re.MULTILINE | re.DOTALL,
+)
+"""Code blocks, tagged blocks and quotations: the writer of the message did not say this."""
 FINDING = re.compile(
     r"\b(?:conclu\w+|root cause|turn(?:s|ed) out|because|the (?:problem|bug|cause|reason|issue|culprit) (?:is|was)"
     r"|this means|verified|confirmed|found (?:that|the|out))\b",
@@ -197,10 +203,17 @@ def own_words(text: str) -> str:
 
 def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text that are short enough to quote, without code blocks and quotations."""
-    for each in SENTENCE_END.split(_FENCED.sub("\n", text[:_SCANNED_CHARACTERS])):
+    for each in SENTENCE_END.split(_QUOTED.sub(_unquoted, text[:_SCANNED_CHARACTERS])):
         sentence = _MARK.sub("", each.strip())
         if 0 < len(sentence) <= SENTENCE_CHARACTERS:
             yield sentence
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    """Return what replaces a quotation: one within a sentence stays, as a part of it."""
+    said = found[0]
+    is_within = said[0] in '"“' and not SENTENCE_END.search(said[:-1])
+    return said if is_within else "\n"
 
 
 def excerpt(text: str, width: int) -> str:
