@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.support.command_line import Run, first
+from tests.support.command_line import Run, Trace, first
 from trace_store.history.records import Records, record_name
 from trace_store.repo.repository import Repo
 
@@ -51,11 +51,34 @@ def test_threads_are_listed_and_filtered_by_their_framework(thread: Run) -> None
 
 def test_a_thread_is_opened_by_its_id_and_its_messages_by_their_address(thread: Run) -> None:
     shown = thread("view", THREAD).text
-    assert shown.startswith(f"{THREAD}\nagent:    langgraph\n")
-    assert "Plan the trip" in shown
+    assert shown.startswith(f"{THREAD} (fork-1)\nagent:    langgraph\n")
+    assert "By train" in shown  # the fork is the latest state
+    with Repo.open(os.getcwd()) as repo:
+        write(repo, record_name("langgraph", THREAD, "root", "main"), THREAD, "By boat")
+    assert "By boat" in thread("view", THREAD).text
     fork = thread("view", f"{THREAD} (fork-1)").lines
     address = next(line for line in fork if "  user  " in line).split()[0]
     assert "By train" in thread("view", address).text
+
+
+def test_each_verb_takes_the_names_that_the_list_of_sessions_shows(
+    thread: Run, trace: Trace
+) -> None:
+    with Repo.open(os.getcwd()) as repo:
+        for name in ("fork-0123456789abcdef", "fork-0123456789abcdee"):
+            write(repo, record_name("langgraph", "user-42", "root", name), "user-42", name)
+    listed = [line.split()[0] for line in thread("sessions").lines[1:]]
+    assert len({*listed}) == len(listed) == 6
+    names = [each for each in listed if "/" in each]
+    for name in (*names, THREAD, "user-42", "langgraph/user-42/root/fork-0123456789abcdee"):
+        assert len(thread("log", name).lines) == 1
+        assert thread("diff", name, "main").code == 0
+        for verb in ("view", "show", "compile", "reflog", "rev-parse"):
+            assert thread(verb, name).text
+    refused = trace("log", "user-4")
+    assert refused.code == 2
+    assert "fork-0123456789abcdef" in refused.err
+    assert "fork-0123456789abcdee" in thread("search", "fork*", "--session", "user-42").text
 
 
 def test_branches_and_tags_leave_threads_out(thread: Run) -> None:
@@ -77,4 +100,4 @@ def test_a_thread_is_renamed_and_deleted_as_a_session_is(thread: Run) -> None:
     assert thread("sessions", "delete", "Vienna").text == "deleted 1 record\n"
     assert "Vienna" not in thread("sessions").text
     thread("undo")
-    assert "Plan the trip" in thread("view", "Vienna").text
+    assert "By train" in thread("view", "Vienna").text

@@ -55,6 +55,20 @@ def test_filters(session: Trace) -> None:
     assert session("sessions", "-n", "1").text.count(PROMPT) == 1
 
 
+def test_ids_that_begin_alike_are_listed_as_far_as_they_tell_them_apart(
+    session: Run, tmp_path: Path
+) -> None:
+    text, own = Path(SAMPLE).read_text(), listed(session)[0]["session"]
+    other = f"{str(own)[:12]}5{str(own)[13:]}"
+    copy = tmp_path / f"{other}.jsonl"
+    copy.write_text(text.replace(str(own), other))
+    session("import", "-q", str(copy))
+    shown = [line.split()[0] for line in session("sessions").lines[1:]]
+    assert sorted(map(len, shown)) == [13, 13]
+    for each in shown:
+        assert session("log", "-n", "1", each).text
+
+
 @pytest.mark.parametrize("option", ["--since", "--until"])
 def test_what_is_no_time_is_refused(session: Trace, trace: Trace, option: str) -> None:
     outcome = trace("sessions", option, "last blue moon")

@@ -25,6 +25,7 @@ from trace_store.context.compiled import CompiledContext, CompiledMessage, Compi
 from trace_store.context.compiler import ContextCompiler, compile
 from trace_store.context.fold import Entry
 from trace_store.context.usage import Usage, normalise_usage
+from trace_store.contracts.record_names import record_title
 from trace_store.contracts.ref_names import BRANCHES, LINES, RECORDS, SESSIONS
 from trace_store.errors import (
     InvalidInputError,
@@ -266,7 +267,7 @@ class _Reader:
         if self._ref.startswith(RECORDS):
             known = history.facts.newest_facts(self._contexts, self._ref, self._tip)
             empty = dict.fromkeys(_PATHS, "")
-            return Facts(title=history.records.record_title(self._ref, known), **empty)
+            return Facts(title=record_title(self._ref, known), **empty)
         commits = map(self._contexts.read_commit, first_parent_chain(self._contexts, self._tip))
         kept = [commit for commit in commits if SOURCE_KEY in commit.meta]  # newest first
         facts = dict.fromkeys(_PATHS, "")

@@ -561,13 +561,19 @@ def find_branch(store: Store, name: str) -> str:
 
 
 def find_line(store: Store, name: str) -> str:
-    """Return the full name of a record, given by that name, or else of a branch; errors as in `find_branch`."""
+    """Return the full name of a branch, a record, or the latest record of a thread; errors as in `find_branch`."""
     check_text(name)
-    if not name.startswith(RECORDS):
+    if name.startswith(RECORDS):
+        if not is_ref_name(name) or store.refs.read(name) is None:
+            raise errors.RefNotFoundError(f"no record {name[:120]!r}", ref=name)
+        return name
+    try:
         return find_branch(store, name)
-    if not is_ref_name(name) or store.refs.read(name) is None:
-        raise errors.RefNotFoundError(f"no record {name[:120]!r}", ref=name)
-    return name
+    except errors.RefNotFoundError:
+        found = branch_of(store, name) if is_ref_name(BRANCHES + name) else None
+        if found is None or not found.startswith(RECORDS):
+            raise
+        return found
 
 
 def name_taken(ref: str) -> errors.AlreadyExistsError:

@@ -34,7 +34,8 @@ from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId, digest
 from trace_store.contracts import ANY, AnyValue, RefEdit
 from trace_store.contracts.protocols import RefReader
-from trace_store.contracts.ref_names import RECORDS, check_ref_name, is_ref_name
+from trace_store.contracts.record_names import record_name as record_name
+from trace_store.contracts.ref_names import RECORDS, check_ref_name
 from trace_store.history.commit import write
 from trace_store.history.draft import Draft
 from trace_store.maintenance.erase import EraseReport, erase
@@ -53,13 +54,6 @@ if TYPE_CHECKING:
 Moves = Mapping[str, tuple[ObjectId | None, ObjectId | None]]
 WARN, REFUSE, OFF = "warn", "refuse", "off"
 MODES = (WARN, REFUSE, OFF)
-_THREAD_FACTS = ("session", "thread", "conversation")
-"""What frameworks call a thread: its id is the fact `PROGRAM.thread`, or with another of these names."""
-_MAIN_PARTS = ("main", "root")
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
-_PLAIN_LENGTH = 64
-_SLUG_LENGTH = 40
-_HASH_DIGITS = 16
 _CACHED_STATES = 256
 _UNINDEXED = 32
 """How many commits are written before they are indexed together; a look-up indexes them first."""
@@ -107,35 +101,6 @@ class RecordState:
     parent: ObjectId | None
     values: Mapping[str, RecordValue]
     facts: Mapping[str, str]
-
-
-def record_name(program: str, *parts: str) -> str:
-    """Return the full name of a record; a part that is not valid in a ref becomes a readable name with a hash."""
-    return RECORDS + "/".join([program, *map(_component, parts)])
-
-
-def record_title(ref: str, facts: Mapping[str, str]) -> str:
-    """Return the id of the thread that a record (full name) belongs to, and its branch if that is not the main one.
-
-    "" if the facts of the record name no thread.
-    """
-    program, *parts = ref.removeprefix(RECORDS).split("/")
-    named = (facts.get(f"{program}.{each}", "") for each in _THREAD_FACTS)
-    thread = next(filter(None, named), "")
-    own = _component(thread) if thread else ""
-    rest = parts[parts.index(own) + 1 :] if own in parts else parts[1:]
-    branch = "/".join(each for each in rest if each not in _MAIN_PARTS)
-    return f"{thread} ({branch})" if thread and branch else thread
-
-
-def _component(text: str) -> str:
-    plain = 0 < len(text) <= _PLAIN_LENGTH and _PLAIN.issuperset(text) and text[0].isalnum()
-    if plain and is_ref_name(RECORDS + text):
-        return text
-    slug = "".join(c if c in _PLAIN else "-" for c in text.lower())[:_SLUG_LENGTH].strip("-_")
-    hashed = digest(text.encode("utf-8", "surrogatepass")).hex()[:_HASH_DIGITS]
-    found = f"{slug or 'x'}.{hashed}"
-    return found if is_ref_name(RECORDS + found) else f"x-{found}"  # else a device name of Windows
 
 
 class Records:

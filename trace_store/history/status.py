@@ -6,6 +6,7 @@ from trace_store import context, errors, history
 from trace_store import store as stores
 from trace_store.base.frozen import value
 from trace_store.base.oid import ObjectId
+from trace_store.contracts.record_names import record_title
 from trace_store.contracts.ref_names import BRANCHES, FORKS, RECORDS, RECOVERED, staged_ref
 from trace_store.objects.commit import read_commit
 from trace_store.objects.operations import META, facts_of
@@ -209,7 +210,7 @@ def _newest_record(store: Store, records: dict[str, ObjectId], since: Time) -> s
             continue
         if commit.time < since:
             return None
-        if history.records.record_title(name, facts_of(commit, META)):
+        if record_title(name, facts_of(commit, META)):
             return name
     return None
 

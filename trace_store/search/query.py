@@ -19,7 +19,7 @@ from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.file_paths import normal_path, normal_paths
 from trace_store.context.snippet import Snippet, snippet_at, texts_of
-from trace_store.contracts.ref_names import BRANCHES
+from trace_store.contracts.ref_names import BRANCHES, RECORDS, SESSIONS
 from trace_store.errors import ErrorCode, InvalidInputError, MessageNotFoundError, TraceError
 from trace_store.objects.address import Address
 from trace_store.objects.commit import read_commit
@@ -350,7 +350,7 @@ def _rows(
         named("ref", f"{BRANCHES}{session}%", f"%/{session}%", otherwise=shared)
     if wanted.agent:
         agent = _escaped(wanted.agent)
-        named("ref", f"{BRANCHES}sessions/{agent}/%", otherwise=shared)
+        named("ref", f"{SESSIONS}{agent}/%", f"{RECORDS}{agent}/%", otherwise=shared)
     if wanted.role:
         named("role", _escaped(wanted.role))
     if wanted.kind:
@@ -389,26 +389,32 @@ def _branches_of(wanted: SearchFilter, branches: Iterable[str]) -> set[str] | No
     Raises:
         InvalidInputError: no branch belongs to them.
     """
-    names = [ref.removeprefix(BRANCHES) for ref in branches]
-    agents = sorted(
-        {
-            name.split("/")[1]
-            for name in names
-            if name.count("/") > 1 and name.startswith("sessions/")
-        }
-    )
+    names = {ref: ref.removeprefix(BRANCHES) for ref in branches}
+    owners = {ref: _agent_of(ref) for ref in names}
+    agents = sorted({*owners.values()} - {""})
     if wanted.agent and wanted.agent not in agents:
         known = f"; there are {', '.join(agents)}" if agents else ""
         raise InvalidInputError(f"no session of agent {wanted.agent[:40]!r}{known}")
-    session, folder = wanted.session, f"sessions/{wanted.agent}/" if wanted.agent else ""
-    found = [name for name in names if name.startswith(session) or f"/{session}" in name]
+    session = wanted.session
+    found = [
+        ref for ref, name in names.items() if name.startswith(session) or f"/{session}" in name
+    ]
     if session and not found:
         raise InvalidInputError(
             f"no session or branch begins with {session[:80]!r}", code=ErrorCode.SESSION_NOT_FOUND
         )
-    if not (session or folder):
+    if not (session or wanted.agent):
         return None
-    return {BRANCHES + name for name in found if name.startswith(folder)}
+    return {ref for ref in found if wanted.agent in ("", owners[ref])}
+
+
+def _agent_of(ref: str) -> str:
+    """Return the program of a session or a record, or ""."""
+    for prefix in (SESSIONS, RECORDS):
+        agent, _, rest = ref.removeprefix(prefix).partition("/")
+        if ref.startswith(prefix) and rest:
+            return agent
+    return ""
 
 
 def _escaped(text: str) -> str:

@@ -14,6 +14,7 @@ from trace_store.base.frozen import replace, value
 from trace_store.base.ident import Randomness, check_author, format_time
 from trace_store.base.oid import ObjectId
 from trace_store.contracts import RefEdit
+from trace_store.contracts.record_names import record_title
 from trace_store.contracts.ref_names import BRANCHES, LINES, RECORDS, SESSIONS, branch_ref
 from trace_store.disk.files import Disk
 from trace_store.errors import (
@@ -59,7 +60,7 @@ from trace_store.sessions.listing import (
     read_title,
     title_ref,
 )
-from trace_store.store.revision import name_of, ref_of, resolve_address, resolve_commit
+from trace_store.store.revision import branch_of, name_of, ref_of, resolve_address, resolve_commit
 from trace_store.writer import Writer
 
 TYPE_CHECKING = False
@@ -261,7 +262,9 @@ class Sessions:
         """
         check.text(session=session)
         sessions, text = self.list(progress=progress), session
+        latest = self._latest(text)
         tests: tuple[Callable[[SessionInfo], bool], ...] = (
+            lambda it: it.ref == latest,
             lambda it: text in (it.session, it.ref, it.ref.removeprefix(BRANCHES), it.title),
             lambda it: it.session.startswith(text) or f"{it.agent}/{it.session}".startswith(text),
             lambda it: it.name.casefold().startswith(text.casefold()),
@@ -279,6 +282,14 @@ class Sessions:
         raise RevisionNotFoundError(
             f"no session {text!r}", revision=text, code=ErrorCode.SESSION_NOT_FOUND
         )
+
+    def _latest(self, thread: str) -> str:
+        """Return the record of a thread that was written last, or ""."""
+        try:
+            found = branch_of(self._writer.store, thread) if thread else None
+        except AmbiguousRevisionError:
+            found = None
+        return found if found is not None and found.startswith(RECORDS) else ""
 
     def titles(self, *refs: str) -> dict[str, str]:
         """Return a title for each branch: the user's or the agent's, the first prompt, or else the branch's name.
@@ -306,8 +317,7 @@ class Sessions:
         facts = history.facts.newest_facts(
             self._writer.contexts, ref, self._writer.store.refs.read(ref)
         )
-        title: str = history.records.record_title(ref, facts)
-        return title
+        return record_title(ref, facts)
 
     def is_started(self, ref: str) -> bool:
         """Return True if Trace started the session of a branch, given its full name; as last listed, if it was."""

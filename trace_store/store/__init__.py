@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trace_store.store import memory_disk as memory_disk
     from trace_store.store import recovery as recovery
     from trace_store.store import reflogs as reflogs
+    from trace_store.store import thread_lookup as thread_lookup
     from trace_store.store import transactions as transactions
     from trace_store.store import trust as trust
     from trace_store.store import unsealed as unsealed

@@ -20,6 +20,7 @@ from trace_store.refs.reflog import (
     read_backwards,
 )
 from trace_store.refs.reflog import newest_first as file_entries
+from trace_store.store.revision import branch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,9 +84,10 @@ def has_log(store: Store, name: str) -> bool:
 
 
 def find_log(store: Store, name: str) -> str:
-    """Return the full name of a reflog: HEAD's, or that of a ref, which may be deleted.
+    """Return the full name of a reflog: of HEAD, of a ref, which may be deleted, or of a session.
 
     Raises:
+        AmbiguousRevisionError: several sessions match.
         RefNotFoundError: no ref of that name has a local reflog.
         InvalidInputError: the name is not a string.
     """
@@ -95,4 +97,7 @@ def find_log(store: Store, name: str) -> str:
     for full in (name, f"refs/{name}", f"refs/heads/{name}", f"refs/tags/{name}"):
         if has_log(store, full):
             return full
+    found = branch_of(store, name) if name else None
+    if found is not None and has_log(store, found):
+        return found
     raise errors.RefNotFoundError(f"no reflog for {name[:120]!r}", ref=name)

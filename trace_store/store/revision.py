@@ -8,6 +8,7 @@
     ORIG_HEAD          HEAD before the last reset, merge or rebase
     ab12cd.0  HEAD.2   message n that a commit adds
     062a8bdd           the branch of the session whose id starts so; also codex/062a8bdd
+    user-42            the record of a framework's thread that was written last; also the name of a record
 
 TIME is ISO 8601 (UTC unless it has a zone), `now`, `yesterday`, or like `2 hours ago` (also `2.hours.ago`).
 
@@ -18,6 +19,7 @@ where a session is expected (`branch_of`), the session wins.
 from __future__ import annotations
 
 from trace_store import commit_table, errors, objects, refs
+from trace_store import store as stores
 from trace_store.base import ident
 from trace_store.base.oid import HEX_CHARACTERS, OID_BYTES, ObjectId, is_full_id, is_prefix
 from trace_store.contracts.ref_names import (
@@ -227,7 +229,7 @@ def ref_of(store: Store, name: str) -> str | None:
 
 
 def branch_of(store: Store, name: str) -> str | None:
-    """Return the full name of the ref or session branch of a short name, or None.
+    """Return the full name of the ref, session branch or record of a short name, or None.
 
     Raises:
         AmbiguousRevisionError: several sessions match; `.candidates` holds their branches.
@@ -246,7 +248,7 @@ def branch_of(store: Store, name: str) -> str | None:
             matches.append(full)
             if session == wanted:
                 exact.append(full)  # several programs may use the same id
-    matches = exact or matches
+    matches = exact or matches or stores.thread_lookup.records_named(store, name)
     if len(matches) > 1:
         candidates = [full.removeprefix(BRANCHES) for full in matches]
         verb = "have the id" if exact else "start with"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from contextlib import contextmanager
+from itertools import pairwise, takewhile
 
 import trace_store
 from trace_cli.arguments import OPTIONAL, Argument, Option, takes
@@ -108,7 +110,7 @@ def listed(
     chosen = sorted(chosen, key=_KEYS[order], reverse=True)[:limit]
     if chosen and not invocation.as_json:
         invocation.page()
-    yield chosen, _plain_lines(chosen) if plain else _lines(invocation, chosen)
+    yield chosen, _plain_lines(chosen) if plain else _lines(invocation, chosen, known)
     if not chosen:
         _tell_nothing(invocation, known, {"agent": agent or "", **facts})
 
@@ -140,12 +142,15 @@ def _plain_lines(chosen: Sequence[SessionInfo]) -> Iterator[str]:
         yield "\t".join(map(str, [*row, one_line(each.name, 200)]))
 
 
-def _lines(invocation: Invocation, chosen: Sequence[SessionInfo]) -> Iterator[str]:
+def _lines(
+    invocation: Invocation, chosen: Sequence[SessionInfo], known: Sequence[SessionInfo]
+) -> Iterator[str]:
     if not chosen:
         return
+    names = _short_names(known)
     rows = [
         (
-            _name(each),
+            one_line(names[each.ref], 200),
             one_line(each.agent or "-", 20),
             _date(each),
             _messages(each) + (f" +{each.agents}" if each.agents else ""),
@@ -201,10 +206,25 @@ def _title(found: SessionInfo) -> str:
     return f"[{found.activity}] {found.name}" if found.activity else found.name
 
 
-def _name(found: SessionInfo) -> str:
-    """Return the first characters of a session id, or the name of any other branch."""
-    is_session = found.ref.startswith(SESSIONS)
-    return one_line(found.session, 200)[: 8 if is_session else NAME_COLUMNS]
+def _short_names(known: Sequence[SessionInfo]) -> dict[str, str]:
+    """Return the name of each session by its ref: the first characters, as many as tell it from the others."""
+    counts = Counter(each.session for each in known)
+    whole = {
+        each.ref: f"{each.agent}/{each.session}"
+        if each.agent and counts[each.session] > 1
+        else each.session
+        for each in known
+    }
+    ordered = sorted(whole.values())
+    shared = dict.fromkeys(ordered, 0)
+    for one, other in pairwise(ordered):
+        pairs = zip(one, other, strict=False)
+        alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        shared[one], shared[other] = max(shared[one], alike), alike
+    return {
+        ref: name[: max(shared[name] + 1, 8 if ref.startswith(SESSIONS) else NAME_COLUMNS)]
+        for ref, name in whole.items()
+    }
 
 
 def _messages(found: SessionInfo) -> str:
