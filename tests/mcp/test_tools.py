@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 from tests.support.fixed_repo import fixed_repo
 from tests.trajectories.support.project import Project
+from trace_cli.advice import hint
 from trace_store import Environment, Repo, Text, ToolCall, ToolResult
 from trace_store.briefing import BriefPermission
 from trace_store.context import get_tokenizer
@@ -59,13 +60,13 @@ def refusal(repo: Repo, tool: str, **given: Any) -> str:
     return str(found.content[0].text)
 
 
-def protocol_error(repo: Repo, work: Callable[[Client], Awaitable[Any]]) -> str:
+def protocol_error(repo: Repo, work: Callable[[Client], Awaitable[Any]], **how: Any) -> str:
     async def caught(client: Client) -> str:
         with pytest.raises(MCPError) as found:
             await work(client)
         return str(found.value)
 
-    return str(ask(repo, caught))
+    return str(ask(repo, caught, **how))
 
 
 def test_the_tools_cost_few_tokens_and_only_read(repo: Repo) -> None:
@@ -206,6 +207,8 @@ def test_hostile_history_stays_data(repo: Repo) -> None:
         ("trace_show", {"address": "../../etc/passwd"}, "not a revision"),
         ("trace_show", {"address": "HEAD", "max_tokens": 100_000}, "less than or equal to 8000"),
         ("trace_show", {"address": "HEAD\0"}, ""),
+        ("trace_show", {"address": "HEAD.99"}, "adds 1 message, none numbered 99"),
+        ("trace_show", {"address": "nope.99"}, "no revision 'nope"),
         ("trace_why", {"target": "/etc/passwd"}, "in the project"),
         ("trace_why", {"target": "a/../../b"}, "in the project"),
         ("trace_why", {"target": "--help"}, "in the project"),
@@ -309,6 +312,8 @@ def test_prompts_need_the_users_permission(repo: Repo) -> None:
     for name in ("resume", "brief"):
         said = protocol_error(repo, partial(Client.get_prompt, name=name))
         assert "not allowed to brief agents" in said
+        work = partial(Client.get_prompt, name=name)
+        assert "`trace brief --allow` allows it" in protocol_error(repo, work, hint=hint)
     BriefPermission(repo.store, repo.writer.environment).grant()
     repo.trajectories.start("Indent", task=None)
     found = ask(repo, lambda client: client.get_prompt("brief", {"task": "Indent"}))

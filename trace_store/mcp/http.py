@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from trace_store.base import check
 from trace_store.base.listening import listening_socket
 from trace_store.base.oid import derived_key
-from trace_store.mcp.server import mcp_server
+from trace_store.mcp.server import Hint, mcp_server, no_hint
 from trace_store.repo.repository import Repo
 from trace_store.secrets.user_files import user_key
 
@@ -39,7 +39,13 @@ class McpHttpServer:
     """
 
     def __init__(
-        self, repo: Repo, *, port: int = 0, folder: str = ".", allow_write: bool = False
+        self,
+        repo: Repo,
+        *,
+        port: int = 0,
+        folder: str = ".",
+        allow_write: bool = False,
+        hint: Hint = no_hint,
     ) -> None:
         """Listen; `run` serves.
 
@@ -48,6 +54,7 @@ class McpHttpServer:
             port: the port; 0 is a free one.
             folder: a folder in the git repository of the code.
             allow_write: whether to offer tools that record.
+            hint: as in `mcp_server`.
 
         Raises:
             StateError: the port is in use, code `port-in-use`.
@@ -62,7 +69,8 @@ class McpHttpServer:
         security = TransportSecuritySettings(
             allowed_hosts=own, allowed_origins=[f"http://{each}" for each in own]
         )
-        app = mcp_server(repo, folder=folder, allow_write=allow_write).streamable_http_app(
+        made = mcp_server(repo, folder=folder, allow_write=allow_write, hint=hint)
+        app = made.streamable_http_app(
             streamable_http_path=PATH,
             host=HOST,
             transport_security=security,

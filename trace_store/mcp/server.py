@@ -36,13 +36,25 @@ RESUME = "Continue the work of the last session in this project. What Trace has 
 BRIEF = "Before you start, read what Trace has recorded about this project:"
 
 
-def mcp_server(repo: Repo, *, folder: str = ".", allow_write: bool = False) -> MCPServer[Any]:
+Hint = Callable[[errors.TraceError], str]
+"""Returns what a person is told to do about an error, or ""."""
+
+
+def no_hint(_: errors.TraceError) -> str:
+    """Return no hint."""
+    return ""
+
+
+def mcp_server(
+    repo: Repo, *, folder: str = ".", allow_write: bool = False, hint: Hint = no_hint
+) -> MCPServer[Any]:
     """Return the server of a repository, for any transport.
 
     Args:
         repo: the repository.
         folder: a folder in the git repository of the code, for `trace_why`.
         allow_write: whether to offer tools that record.
+        hint: returns what follows the text of an error, such as the command that helps.
     """
     server = _Server(
         NAME,
@@ -52,7 +64,7 @@ def mcp_server(repo: Repo, *, folder: str = ".", allow_write: bool = False) -> M
         log_level="ERROR",
         subscriptions=False,
     )
-    mapped = _ErrorMapper()
+    mapped = _ErrorMapper(hint)
     read, write = ReadTools(repo, folder), WriteTools(repo)
     readers = [getattr(read, name) for name in READING_TOOLS]
     writers = [getattr(write, name) for name in WRITING_TOOLS]
@@ -104,9 +116,11 @@ def _without_titles(schema: Any, *, is_names: bool = False) -> Any:
     }
 
 
-def serve_stdio(repo: Repo, *, folder: str = ".", allow_write: bool = False) -> None:
+def serve_stdio(
+    repo: Repo, *, folder: str = ".", allow_write: bool = False, hint: Hint = no_hint
+) -> None:
     """Serve one client over standard input and output, until it closes them; arguments as in `mcp_server`."""
-    mcp_server(repo, folder=folder, allow_write=allow_write).run(transport="stdio")
+    mcp_server(repo, folder=folder, allow_write=allow_write, hint=hint).run(transport="stdio")
 
 
 def _add_resources(server: MCPServer[Any], repo: Repo, mapped: _ErrorMapper) -> None:
@@ -150,8 +164,9 @@ class _ErrorMapper:
     Handlers run on threads of their own; one at a time reads or writes the repository.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hint: Hint) -> None:
         self._lock = Lock()
+        self._hint = hint
 
     def __call__(self, handler: F, kind: Callable[[str], Exception]) -> F:
         @functools.wraps(handler)
@@ -166,8 +181,13 @@ class _ErrorMapper:
                     )
             except errors.NotFoundError as error:
                 is_resource = kind is ResourceError
-                raise (ResourceNotFoundError if is_resource else kind)(error.message) from error
+                raise (ResourceNotFoundError if is_resource else kind)(self._text(error)) from error
             except errors.TraceError as error:
-                raise kind(error.message) from error
+                raise kind(self._text(error)) from error
 
         return run  # type: ignore[return-value]
+
+    def _text(self, error: errors.TraceError) -> str:
+        """Return the text of an error as a person would get it."""
+        hint = self._hint(error)
+        return f"{error.message}\nhint: {hint}" if hint else error.message

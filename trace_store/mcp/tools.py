@@ -13,6 +13,7 @@ from pydantic import Field
 
 from trace_store import errors
 from trace_store.base.ident import known_time
+from trace_store.base.oid import ObjectId
 from trace_store.contracts.ref_names import TRAJECTORIES
 from trace_store.mcp.answers import (
     MAXIMUM_OFFSET,
@@ -131,8 +132,8 @@ class ReadTools:
         repo = self._repo
         try:
             state = repo.message(address)
-        except (errors.NotFoundError, errors.InvalidInputError):
-            oid = repo.resolve(address)
+        except (errors.NotFoundError, errors.InvalidInputError) as error:
+            oid = self._commit_named(address, error)
         else:
             born = repo.resolve(state.address.birth.hex())
             message = state.message
@@ -155,6 +156,15 @@ class ReadTools:
             for where, message in entry.messages
         ]
         return {"commit": oid.hex(), **self._commit_source(oid)}, "\n\n".join(messages)
+
+    def _commit_named(self, revision: str, error: errors.TraceError) -> ObjectId:
+        """Return what a revision names that is no message; the error says why it is none."""
+        try:
+            return self._repo.resolve(revision)
+        except errors.NotFoundError:
+            if isinstance(error, errors.MessageNotFoundError):
+                raise error from None
+            raise
 
     def _commit_source(self, oid: Any) -> dict[str, Any]:
         [entry] = self._repo.log(oid, limit=1)

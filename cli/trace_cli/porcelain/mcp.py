@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import trace_store.mcp
+from trace_cli.advice import hint
 from trace_cli.arguments import ANY, SOME, Argument, Option, takes
 from trace_cli.failures import usage_error
 from trace_cli.porcelain.common import JSON, QUIET, opened
@@ -59,10 +60,10 @@ def mcp(invocation: Invocation, *, allow_write: bool, http: bool, port: int | No
     with _opened(invocation, allow_write=allow_write) as repo:
         folder = invocation.folder
         if not http:
-            trace_store.mcp.serve_stdio(repo, folder=folder, allow_write=allow_write)
+            trace_store.mcp.serve_stdio(repo, folder=folder, allow_write=allow_write, hint=hint)
             return
         server = trace_store.mcp.McpHttpServer(
-            repo, port=port or 0, folder=folder, allow_write=allow_write
+            repo, port=port or 0, folder=folder, allow_write=allow_write, hint=hint
         )
 
         def started() -> None:
