@@ -442,7 +442,8 @@ def test_all_agents_of_the_hook_can_be_installed() -> None:
 
 def test_a_brief_is_an_option_of_the_hook(user: Environment) -> None:
     agent = agent_named("codex")
-    for brief, command in ((True, "trace hook codex --brief"), (False, "trace hook codex")):
+    with_brief = "trace hook codex --brief"
+    for brief, command in ((False, "trace hook codex"), (True, with_brief), (False, with_brief)):
         [change] = install_hooks(user, ["codex"], ["trace"], brief=brief)
         entries = our_handlers(agent, Path(change.path).read_text()).values()
         assert [handler["command"] for each in entries for _, handler in each] == [command] * 6

@@ -291,9 +291,42 @@ def test_the_commands_say_what_they_did(home: Environment, trace: Trace, tmp_pat
     ]
     said = trace("hooks", "status", environment=home).text
     assert f"installed  {path}" in said
-    assert trace("hooks", "uninstall", environment=home).lines[0].endswith("removed")
+    assert trace("hooks", "uninstall", environment=home).lines[0] == (
+        f"claude-code: {path}: hooks removed, and the file, which held nothing else"
+    )
     assert "nothing to do" in trace("hooks", "uninstall", environment=home).err
     assert not path.exists()
+
+
+def test_an_uninstallation_says_what_it_took_out_of_which_file(
+    home: Environment, trace: Trace
+) -> None:
+    path, config = file_of(home, "codex"), file_of(home, "codex").with_name("config.toml")
+    path.parent.mkdir(parents=True)
+    path.write_text('{"other": 1}\n')
+    config.write_text('model = "o4"\n')
+    trace("hooks", "install", "codex", "--trust", environment=home)
+    planned = trace("hooks", "uninstall", "codex", "-n", environment=home).lines
+    assert f"codex: {path}: hooks would be removed" in planned
+    done = trace("hooks", "uninstall", "codex", environment=home).lines
+    assert f"codex: {path}: hooks removed" in done
+    assert f"codex: {config}: trust in the hooks removed" in done
+
+
+@pytest.mark.parametrize("option", ["--brief", "--personal"])
+def test_a_later_installation_keeps_the_options_of_the_first(
+    home: Environment, trace: Trace, option: str
+) -> None:
+    path = file_of(home, "codex")
+    trace("hooks", "install", "codex", option, environment=home)
+    before = path.read_bytes()
+    assert option.encode() in before
+    again = trace("hooks", "install", "codex", environment=home)
+    assert again.lines[0].endswith("unchanged")
+    assert path.read_bytes() == before
+    trace("hooks", "uninstall", "codex", environment=home)
+    trace("hooks", "install", "codex", environment=home)
+    assert option.encode() not in path.read_bytes()
 
 
 def test_a_refused_file_is_an_error_with_what_to_add(home: Environment, trace: Trace) -> None:

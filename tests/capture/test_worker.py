@@ -23,6 +23,7 @@ from trace_store import Repo, capture
 from trace_store.base.environment import Environment
 from trace_store.capture.spool import AGENTS, CLAUDE_CODE, WorkerLock
 from trace_store.capture.worker import CaptureRun
+from trace_store.errors import NotFoundError
 
 FORMATS = ("claude-code", "codex", "gemini", "copilot")
 
@@ -230,6 +231,26 @@ def test_what_fails_is_kept_and_tried_again(user: Environment, repo: Repo, tmp_p
     assert catch_up(repo).failures == ()
     found = capture.capture_status(user, repo.store, folder=str(tmp_path / "project"))
     assert found.problems == ()
+    assert len(branches(repo)) == 1
+
+
+def test_a_failed_session_is_given_up_until_its_agent_continues_it(
+    user: Environment, repo: Repo, tmp_path: Path
+) -> None:
+    path = tmp_path / f"{SESSION}.jsonl"
+    path.write_text("this is no transcript\n")
+    happens(user, repo, CLAUDE_CODE, path)
+    assert catch_up(repo).failures
+    problems = capture.capture_status(user, repo.store).problems
+    assert f"`trace hooks run --forget {path.stem}` gives it up" in problems[0].advice
+    with pytest.raises(NotFoundError, match="no failed session 'nope'"):
+        capture.catch_up(repo.writer, forget="nope")
+    assert capture.catch_up(repo.writer, forget=path.stem[:8]).failures == ()
+    assert capture.capture_status(user, repo.store).problems == ()
+    assert catch_up(repo).failures == ()
+    conversation().write(tmp_path)
+    happens(user, repo, CLAUDE_CODE, path)
+    assert catch_up(repo).failures == ()
     assert len(branches(repo)) == 1
 
 

@@ -48,6 +48,10 @@ def test_a_client_starts_it_and_talks_over_standard_input(folder: Path) -> None:
         async with Client(stdio_client(program)) as client:
             names = [each.name for each in (await client.list_tools()).tools]
             assert "trace_decision" in names
+            refused = await client.call_tool("trace_show", {"address": "HEAD.99"})
+            said = str(refused.content)
+            assert "none numbered 99" in said
+            assert "`trace compile --table` lists messages" in said
             found = await client.call_tool("trace_show", {"address": "HEAD.0"})
             return str((found.structured_content or {})["text"])
 

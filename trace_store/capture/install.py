@@ -6,12 +6,13 @@ The rules of `settings_change` hold.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from trace_store import errors
 from trace_store.base.environment import Environment
-from trace_store.capture import edit_settings
+from trace_store.capture import edit_settings, plugin
 from trace_store.capture.agents import (
     PLUGIN,
     PROGRAMS_BY_NAME,
@@ -28,10 +29,11 @@ from trace_store.capture.settings_change import (
     UNCHANGED,
     SettingsChange,
     SettingsEntry,
+    change_all,
     change_settings,
 )
 from trace_store.capture.settings_file import HOOKS, TRUST, Original, SettingsFile
-from trace_store.capture.spool import CODEX
+from trace_store.capture.spool import BRIEF_OPTION, CODEX, PERSONAL_OPTION
 from trace_store.importers.discovery import project_folder
 
 _EXECUTABLES = {
@@ -68,7 +70,7 @@ def install_hooks(
     trust: bool = False,
     dry_run: bool = False,
 ) -> list[SettingsChange]:
-    """Install or update our hooks, and return what was done to each file.
+    """Install or update our hooks, and return what was done to each file; `personal` and `brief` stay if they were set.
 
     Args:
         environment: locates the settings.
@@ -86,13 +88,20 @@ def install_hooks(
     """
 
     def add(agent: AgentProgram, text: str) -> str:
-        words = hook_words(command, agent.name, personal=personal, brief=brief)
+        kept = _options_in(agent, text)
+        words = hook_words(
+            command,
+            agent.name,
+            personal=personal or PERSONAL_OPTION in kept,
+            brief=brief or BRIEF_OPTION in kept,
+        )
         if agent.form == PLUGIN:
             return edit_settings.with_plugin(text, words)
         return edit_settings.with_hooks(agent, text, command_line(words))
 
     known = [agent_named(name) for name in dict.fromkeys(agents)]
-    done = _change_all(environment, known, add, folder=folder, scope=scope, dry_run=dry_run)
+    entry = partial(_entry, add)
+    done = change_all(environment, known, entry, folder=folder, scope=scope, dry_run=dry_run)
     codex = agent_named(CODEX)
     if trust and not any(each.agent == CODEX and each.action == REFUSED for each in done):
         path = codex.file(environment, scope, project_folder(folder))
@@ -123,7 +132,8 @@ def uninstall_hooks(
     """
     known = [agent_named(name) for name in dict.fromkeys(agents or PROGRAMS_BY_NAME)]
     trusted = _trusted(environment, folder, scope) if agent_named(CODEX) in known else {}
-    done = _change_all(environment, known, _without, folder=folder, scope=scope, dry_run=dry_run)
+    entry = partial(_entry, _without)
+    done = change_all(environment, known, entry, folder=folder, scope=scope, dry_run=dry_run)
     if trusted and not any(each.agent == CODEX and each.action == REFUSED for each in done):
         done.append(_change_trust(environment, trusted, removes=True, dry_run=dry_run))
     return [each for each in done if each.action != UNCHANGED]
@@ -152,24 +162,7 @@ def _codex_config(environment: Environment) -> str:
     return os.path.join(agent_named(CODEX).folder(environment), CONFIG)
 
 
-def _change_all(
-    environment: Environment,
-    agents: Sequence[AgentProgram],
-    edit: Callable[[AgentProgram, str], str],
-    *,
-    folder: str,
-    scope: str,
-    dry_run: bool,
-) -> list[SettingsChange]:
-    top = project_folder(folder)
-    places = [(each, each.file(environment, scope, top)) for each in agents]
-    return [
-        change_settings(environment, each.name, path, _entry(each, edit), dry_run=dry_run)
-        for each, path in places
-    ]
-
-
-def _entry(agent: AgentProgram, edit: Callable[[AgentProgram, str], str]) -> SettingsEntry:
+def _entry(edit: Callable[[AgentProgram, str], str], agent: AgentProgram) -> SettingsEntry:
     return SettingsEntry(
         HOOKS,
         edit=partial(edit, agent),
@@ -177,6 +170,16 @@ def _entry(agent: AgentProgram, edit: Callable[[AgentProgram, str], str]) -> Set
         has_ours=partial(_has_ours, agent),
         is_empty=partial(_is_empty, agent),
     )
+
+
+def _options_in(agent: AgentProgram, text: str) -> list[str]:
+    """Return the words of the command that our hooks in some settings run; none if there are none."""
+    if agent.form == PLUGIN:
+        return plugin.command_of(text) if plugin.is_plugin(text) else []
+    handlers = [
+        each for found in edit_settings.our_handlers(agent, text).values() for each in found
+    ]
+    return shlex.split(agent.command_of(handlers[0][1])) if handlers else []
 
 
 def _without(agent: AgentProgram, text: str) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from trace_store import errors
 from trace_store.base.environment import Environment
@@ -17,6 +18,7 @@ from trace_store.base.frozen import value
 from trace_store.base.oid import sha256_hex
 from trace_store.capture.jsonc import JsonSyntaxError
 from trace_store.capture.settings_file import Original, SettingsFile, forget_original, refused
+from trace_store.importers.discovery import project_folder
 
 CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
 REMOVED, REFUSED = "removed", "refused"
@@ -30,7 +32,9 @@ class SettingsChange:
     Attributes:
         agent: the agent.
         path: the file.
-        action: `created`, `updated`, `unchanged`, `removed`, or `refused`.
+        kind: what our entry in it is for: `hooks`, `mcp` or `trust`.
+        action: `created`, `updated`, `unchanged`, `removed` (our entry), or `refused`.
+        deleted: whether the file was deleted, because it held nothing else.
         difference: the difference in the format of `diff -u`, or "".
         link: where the file is, if it is a link; else "".
         error: why it was refused, or None.
@@ -40,7 +44,9 @@ class SettingsChange:
 
     agent: str
     path: str
+    kind: str
     action: str
+    deleted: bool = False
     difference: str = ""
     link: str = ""
     error: errors.TraceError | None = None
@@ -65,6 +71,47 @@ class SettingsEntry:
     is_empty: Callable[[str], bool]
 
 
+class SettingsOwner(Protocol):
+    """An agent that has settings."""
+
+    @property
+    def name(self) -> str: ...
+
+    def file(self, environment: Environment, scope: str, top: str) -> str:
+        """Return the path of its settings."""
+        ...
+
+
+Owner = TypeVar("Owner", bound=SettingsOwner)
+
+
+def change_all(
+    environment: Environment,
+    agents: Sequence[Owner],
+    entry: Callable[[Owner], SettingsEntry],
+    *,
+    folder: str,
+    scope: str,
+    dry_run: bool,
+) -> list[SettingsChange]:
+    """Change the settings of several agents, and return what was done to each file.
+
+    Args:
+        environment: locates the settings.
+        agents: the agents.
+        entry: returns the entry to add to the settings of an agent, or to remove.
+        folder: a folder of the project.
+        scope: whose settings.
+        dry_run: only return what would be done.
+    """
+    top = project_folder(folder)
+    places = [(each, each.file(environment, scope, top)) for each in agents]
+    return [
+        change_settings(environment, each.name, path, entry(each), dry_run=dry_run)
+        for each, path in places
+    ]
+
+
 def change_settings(
     environment: Environment, agent: str, path: str, entry: SettingsEntry, *, dry_run: bool = False
 ) -> SettingsChange:
@@ -86,7 +133,7 @@ def change_settings(
                 return done
         raise refused(path, "another program keeps changing it")
     except (errors.StateError, errors.StorageError) as error:
-        return SettingsChange(agent, path, REFUSED, error=error)
+        return SettingsChange(agent, path, entry.kind, REFUSED, error=error)
 
 
 def _changed(
@@ -108,14 +155,15 @@ def _changed(
     if new == text:
         if is_removal and not dry_run:
             forget_original(environment, entry.kind, path)  # our entry was removed by hand
-        return SettingsChange(agent, path, UNCHANGED, link=link)
+        return SettingsChange(agent, path, entry.kind, UNCHANGED, link=link)
     original = Original.load(environment, entry.kind, path)
     is_ours = original is not None and original.is_unchanged(before)
     after: bytes | None = None if is_empty else file.encode(new)
     if is_removal and original is not None and is_ours:
         after = original.before
     action = REMOVED if is_removal else UPDATED if before is not None else CREATED
-    change = SettingsChange(agent, path, action, difference(path, before, after), link)
+    shown = difference(path, before, after)
+    change = SettingsChange(agent, path, entry.kind, action, after is None, shown, link)
     file.check_writable()
     if dry_run:
         return change

@@ -13,7 +13,7 @@ from trace_store.base.frozen import fields, replace, value
 from trace_store.capture.spool import AgentEvent
 from trace_store.disk.files import Disk, read_file, replace_file
 from trace_store.disk.layout import Layout
-from trace_store.errors import StorageError
+from trace_store.errors import ErrorCode, NotFoundError, StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,6 +105,27 @@ class CaptureState:
         for each in [*self.sessions.values()]:
             if each.problem:
                 self.sessions[each.transcript] = replace(each, size=0)
+
+    def forget(self, name: str) -> None:
+        """Remove the failed sessions of a transcript, or whose id begins so, with their failures.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        gone = [
+            each.transcript
+            for each in self.sessions.values()
+            if each.problem and (each.transcript == name or each.session.startswith(name))
+        ]
+        if not gone:
+            raise NotFoundError(
+                f"no failed session {name[:120]!r}", code=ErrorCode.SESSION_NOT_FOUND, name=name
+            )
+        for each in gone:
+            del self.sessions[each]
+        self.failures = [
+            each for each in self.failures if not each.what.startswith(tuple(f"{t}:" for t in gone))
+        ]
 
     def save(self, disk: Disk, layout: Layout) -> None:
         """Write the file.

@@ -381,10 +381,11 @@ def _problems_of_worker(
     broken = [each for each in state.sessions.values() if each.problem]
     if broken:
         last = recent[-1].what if recent else f"{broken[-1].transcript}: {broken[-1].problem}"
-        detail = f"{len(broken)} sessions could not be imported; the last: {last}"
-        yield Diagnosis(
-            "hooks-failed", broken[-1].transcript, detail, "`trace hooks run` tries again"
-        )
+        count = "1 session" if len(broken) == 1 else f"{len(broken)} sessions"
+        detail = f"{count} could not be imported; the last: {last}"
+        session = broken[-1].session or broken[-1].transcript
+        advice = f"`trace hooks run` tries again, `trace hooks run --forget {session}` gives it up"
+        yield Diagnosis("hooks-failed", broken[-1].transcript, detail, advice)
     first = next((event for line in lines if (event := AgentEvent.read(line))), None)
     if first is not None and not is_busy and now - first.time > STALE_MILLISECONDS:
         detail = f"{len(lines)} events wait, and no worker runs"

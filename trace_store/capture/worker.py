@@ -60,14 +60,17 @@ class CaptureRun:
     is_busy: bool = False
 
 
-def catch_up(writer: Writer, *, waits: bool = False) -> CaptureRun:
+def catch_up(writer: Writer, *, waits: bool = False, forget: str = "") -> CaptureRun:
     """Import what the hooks noted, and what grew of sessions of the last days.
 
     Args:
         writer: the repository.
         waits: whether to keep running until nothing has grown for some seconds.
+        forget: a failed session that is not tried again before its agent names it: the transcript, or the beginning of
+            the id; "" is none.
 
     Raises:
+        NotFoundError: no failed session has this name.
         StorageError: the spool cannot be read, or the state cannot be written.
     """
     worker = _Worker(writer)
@@ -79,6 +82,8 @@ def catch_up(writer: Writer, *, waits: bool = False) -> CaptureRun:
             return worker.result(is_busy=not worker.has_run)
         store.import_author = AUTHOR
         try:
+            if forget and not worker.has_run:
+                worker.forget(forget)
             worker.run(PATIENCE_SECONDS if waits else 0.0)
         finally:
             store.import_author = own
@@ -112,6 +117,13 @@ class _Worker:
             tuple(self._failures),
             is_busy,
         )
+
+    def forget(self, name: str) -> None:
+        """Drop a failed session from the state of the worker; raises as `catch_up`."""
+        disk, layout = self._store.disk, self._store.layout
+        state = CaptureState.load(disk, layout)
+        state.forget(name)
+        state.save(disk, layout)
 
     def run(self, patience: float) -> None:
         """Import until nothing has happened for some seconds."""

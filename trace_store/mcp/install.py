@@ -22,7 +22,7 @@ from trace_store.capture.settings_change import (
     UNCHANGED,
     SettingsChange,
     SettingsEntry,
-    change_settings,
+    change_all,
 )
 from trace_store.capture.settings_file import SERVER, SettingsFile
 from trace_store.capture.spool import CLAUDE_CODE, CODEX, COPILOT, GEMINI, OPENCODE
@@ -195,6 +195,10 @@ def client_named(name: str) -> McpClient:
     return CLIENTS[name]
 
 
+def _clients(names: Sequence[str]) -> list[McpClient]:
+    return [client_named(each) for each in dict.fromkeys(names)]
+
+
 def install_server(
     environment: Environment,
     agents: Sequence[str],
@@ -224,7 +228,8 @@ def install_server(
             raise ValueError(f"it has another server named {NAME}")
         return client.with_entry(text, command)
 
-    return _edited(environment, agents, add, folder=folder, scope=scope, dry_run=dry_run)
+    clients, entry = _clients(agents), partial(_entry, add)
+    return change_all(environment, clients, entry, folder=folder, scope=scope, dry_run=dry_run)
 
 
 def uninstall_server(
@@ -236,8 +241,8 @@ def uninstall_server(
     dry_run: bool = False,
 ) -> list[SettingsChange]:
     """Take our entry out of the settings of agents, of all if none is named; arguments as in `install_server`."""
-    names = agents or list(CLIENTS)
-    done = _edited(environment, names, _take_out, folder=folder, scope=scope, dry_run=dry_run)
+    clients, entry = _clients(agents or list(CLIENTS)), partial(_entry, _take_out)
+    done = change_all(environment, clients, entry, folder=folder, scope=scope, dry_run=dry_run)
     return [each for each in done if each.action != UNCHANGED]
 
 
@@ -285,25 +290,7 @@ def is_our_command(command: Command) -> bool:
     return program in PROGRAMS or before[1:3] == ["-m", MODULE]
 
 
-def _edited(
-    environment: Environment,
-    agents: Sequence[str],
-    edit: Callable[[McpClient, str], str],
-    *,
-    folder: str,
-    scope: str,
-    dry_run: bool,
-) -> list[SettingsChange]:
-    top = project_folder(folder)
-    clients = [client_named(each) for each in dict.fromkeys(agents)]
-    places = [(each, each.file(environment, scope, top)) for each in clients]
-    return [
-        change_settings(environment, each.name, path, _entry(each, edit), dry_run=dry_run)
-        for each, path in places
-    ]
-
-
-def _entry(client: McpClient, edit: Callable[[McpClient, str], str]) -> SettingsEntry:
+def _entry(edit: Callable[[McpClient, str], str], client: McpClient) -> SettingsEntry:
     return SettingsEntry(
         SERVER,
         edit=partial(edit, client),

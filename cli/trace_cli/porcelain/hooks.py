@@ -19,6 +19,7 @@ from trace_store import Repo, capture, errors, trajectories
 from trace_store.capture.agents import PROJECT, USER
 from trace_store.capture.codex_trust import CONFIG
 from trace_store.capture.settings_change import REFUSED, SettingsChange
+from trace_store.capture.settings_file import HOOKS, SERVER, TRUST
 from trace_store.capture.spool import AGENTS, BRIEFED, CODEX
 from trace_store.capture.status import MISSING, CaptureStatus
 from trace_store.capture.worker import CaptureRun
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from trace_cli.runtime import Results
 
 GIT = "git"
+_REMOVED = {HOOKS: "hooks", SERVER: "server", TRUST: "trust in the hooks"}
+"""What is removed from settings, by the kind of our entry."""
 MAXIMUM_HOOK_INPUT_BYTES = 1 << 23
 SHOWN_SESSIONS = 5
 _NAMES = Argument(
@@ -86,7 +89,7 @@ def install(
     valid is left as it is.
 
     With --brief, the hooks of Claude Code and Codex print `trace brief` when a session begins, in repositories for
-    which you said `trace brief --allow`.
+    which you said `trace brief --allow`. A later installation keeps --brief and --personal; `uninstall` drops them.
 
     Codex runs only hooks that you have trusted. --trust writes into its `config.toml` that you trust ours, so Codex
     does not ask you. `uninstall` takes it out.
@@ -209,16 +212,18 @@ def status(invocation: Invocation) -> Results:
 
 @takes(
     Option("--wait", "waits", "Stay until no session has grown for some seconds"),
+    Option("--forget", "forget", "Give up a session that fails", "SESSION", default=""),
     JSON,
     QUIET,
 )
-def run(invocation: Invocation, *, waits: bool) -> Results:
+def run(invocation: Invocation, *, waits: bool, forget: str) -> Results:
     """Import what the hooks of agents noted.
 
-    Hooks start this by themselves. It is useful after a failure, which `trace hooks status` shows.
+    Hooks start this by themselves. It is useful after a failure, which `trace hooks status` shows. A session that was
+    given up is imported again once its agent continues it.
     """
     with opened(invocation, quiet=True) as repo:
-        done = capture.catch_up(repo.writer, waits=waits)
+        done = capture.catch_up(repo.writer, waits=waits, forget=forget)
         repo.seal()
     yield done, _captured_lines(done)
 
@@ -303,7 +308,9 @@ def change_lines(invocation: Invocation, change: SettingsChange, *, dry_run: boo
     """Yield the change of a settings file, with the difference."""
     would = "would be " if dry_run and change.action not in (UNCHANGED, REFUSED) else ""
     where = f" (a link to {safe(change.link)})" if change.link else ""
-    yield f"{change.agent}: {safe(change.path)}: {would}{change.action}{where}"
+    what = f"{_REMOVED[change.kind]} " if change.action == REMOVED else ""
+    whole = ", and the file, which held nothing else" if change.deleted else ""
+    yield f"{change.agent}: {safe(change.path)}: {what}{would}{change.action}{whole}{where}"
     colors = {"+": "green", "-": "red", "@": "dim"}
     for line in change.difference.splitlines():
         color = colors.get(line[:1], "")
