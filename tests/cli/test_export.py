@@ -55,6 +55,19 @@ def test_in_a_folder_it_has_a_name_of_its_own(imported: Trace, tmp_path: Path) -
     assert os.listdir(tmp_path / "pages") == [f"{SESSION}.md"]
 
 
+@pytest.mark.parametrize("words", [["-f", "markdown"], ["--native"], ["-f", "codex"]])
+def test_a_name_that_ends_as_a_folder_is_one(
+    imported: Trace, tmp_path: Path, words: list[str]
+) -> None:
+    assert imported("export", "-o", "new/pages/", *words).code == 0
+    assert (tmp_path / "new" / "pages").is_dir()
+    [name] = os.listdir(tmp_path / "new" / "pages")
+    assert SESSION in name
+    refused = imported("bundle", "create", "other/")
+    assert "not the name of a file: " in refused.err
+    assert not (tmp_path / "other").exists()
+
+
 def test_nothing_is_overwritten_unless_it_is_meant(imported: Trace, tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("mine")
     refused = imported("export", "-o", "page.md")

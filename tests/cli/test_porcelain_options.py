@@ -141,6 +141,17 @@ def test_who_stands_on_an_empty_branch_is_told_of_the_others(ok: Run, trace: Tra
     assert len(ok("log").lines) == 1
 
 
+def test_a_clone_continues_the_branch_that_travelled(ok: Run) -> None:
+    for name in ("sessions/a", "sessions/b"):
+        ok("commit", "--branch", name, "--user", "hello", "-q")
+    for name in ("HEAD", "local", "journal", "logs", "index", "cache"):  # what git does not carry
+        shutil.rmtree(f".trace/{name}", ignore_errors=True)
+    assert ok("status").lines[0].startswith("on branch sessions/b at ")
+    ok("commit", "--user", "more", "-q")
+    assert len(ok("log").lines) == 2
+    assert [line.split()[0] for line in ok("branch").lines] == ["sessions/a", "*"]
+
+
 def test_a_clone_names_the_branch_worked_on_last_until_one_is_chosen(ok: Run) -> None:
     ok("commit", "--user", "old", "-q")
     ok("commit", "--branch", "idea", "--user", "newer", "-q")

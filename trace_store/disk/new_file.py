@@ -31,6 +31,8 @@ class NewFile:
         self.path = path
         self.size = 0
         self._check_free()
+        if path.endswith((os.sep, "/")):
+            raise StorageError(f"not the name of a file: {path}", path=path)
         folder, name = os.path.split(os.path.abspath(path))
         if disk.stat(folder) is None:
             raise StorageError(f"no such folder: {folder}", path=self.path)

@@ -303,7 +303,7 @@ class Exported:
         return b"".join(self.chunks())
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> SavedFile:
-        """Write it to a file, or under its suggested name to a folder.
+        """Write it to a file, or under its suggested name to a folder; one given as `NAME/` is created.
 
         Raises:
             AlreadyExistsError: the file exists, and `overwrite` is not given.
@@ -312,9 +312,12 @@ class Exported:
         check.path(path=path)
         check.flag(overwrite=overwrite)
         target = os.path.abspath(path)
+        disk = Disk()
+        if os.fspath(path).endswith((os.sep, "/")):
+            disk.make_directory(target)
         if os.path.isdir(target):
             target = os.path.join(target, self.file_name)
-        size = exporters.files.save_file(Disk(), target, self, overwrite=overwrite)
+        size = exporters.files.save_file(disk, target, self, overwrite=overwrite)
         return SavedFile(target, size)
 
 

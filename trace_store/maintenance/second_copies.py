@@ -8,6 +8,7 @@ git commit contains. What git had and removed, by a switch or reset, stays remov
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from trace_store import errors
 from trace_store.base.frozen import value
@@ -17,6 +18,7 @@ from trace_store.disk.files import create_file, read_file
 from trace_store.disk.git import ask_git, committed, find_git
 from trace_store.disk.layout import PACK_SUFFIX
 from trace_store.odb.packs import missing_packs
+from trace_store.store.revision import refs_by_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def forget_committed(store: Store) -> None:
 
 
 def restore_missing(store: Store) -> RestoredData:
-    """Restore packs and ref tips that were deleted and that git never had.
+    """Restore packs and ref tips that were deleted and that git never had; in a new clone, choose the branch of HEAD.
 
     Nothing is synced: the second copies remain. Without git nothing is restored, since packs and tips may have been
     deleted on purpose.
@@ -92,7 +94,9 @@ def restore_missing(store: Store) -> RestoredData:
     with store.mutex:
         store.journal.refresh()
     if store.journal.published.stamp is None:
-        return RestoredData(tips=_tips_of_index(store))
+        tips = _tips_of_index(store)
+        _choose_head(store)
+        return RestoredData(tips=tips)
     packs = missing_packs(store.disk, store.layout)
     published, read = store.journal.published.tips, store.refs.files.read
     moved = [name for name, _, _ in store.refs.status().moved]
@@ -100,6 +104,15 @@ def restore_missing(store: Store) -> RestoredData:
         (name, tip) for name in moved for tip in published.get(name) if tip not in read(name)
     ]
     return _restore(store, packs, missing)
+
+
+def _choose_head(store: Store) -> None:
+    """Set HEAD, which git does not carry, to the branch worked on last, if its default branch has no commit."""
+    if store.disk.exists(store.layout.head_file) or not store.refs.head().unborn:
+        return
+    for newest in refs_by_time(store)[:1]:
+        with suppress(errors.StorageError):  # the clone cannot be written to
+            store.refs.set_head(newest, message="clone: the branch worked on last", author="git")
 
 
 def restore_tips(

@@ -56,7 +56,7 @@ def forms(incomplete: str) -> list[str]:
     Option("--native", "native", "Write the imported source file, byte for byte"),
     Option("--all", "everything", "With --native: all files, to the folder of -o"),
     Option("--file", "file", "With --native: select one of several files", "ID", default=""),
-    Option("-o --output", "output", "Write to FILE, or to a generated name in a folder", "FILE"),
+    Option("-o --output", "output", "Write to FILE, or to a generated name in FOLDER/", "FILE"),
     Option(
         "--html",
         "html_folder",
