@@ -199,7 +199,7 @@ def test_keys_begin_where_the_reader_is(browser: Any, tmp_path: Path) -> None:
 def test_a_removal_keeps_the_place_the_focus_and_the_count(browser: Any, tmp_path: Path) -> None:
     repo = rich(tmp_path, 60)
     messages = repo.compile().messages
-    shown, gone, after = (str(messages[at].address) for at in (217, 221, 222))
+    shown, before, gone, after = (str(messages[at].address) for at in (217, 218, 221, 222))
     top = f"document.getElementById('{shown}').getBoundingClientRect().top"
     with tab(browser, tmp_path) as here:
         page = here.open(f"/session?name=main&at={shown}")
@@ -218,6 +218,18 @@ def test_a_removal_keeps_the_place_the_focus_and_the_count(browser: Any, tmp_pat
         page.locator("#outline").get_by_text("240", exact=True).wait_for()
         assert abs(page.evaluate(top) - place) < 2
         assert page.evaluate("document.activeElement.id") == after
+        page.keyboard.press("k")
+        page.keyboard.press("k")
+        assert page.evaluate("document.activeElement.id") == before
+        repo.annotate(after, priority="pinned")
+        page.locator(f"[id='{after}']").get_by_text("pinned").first.wait_for()
+        assert page.evaluate("document.activeElement.id") == before
+        repo.undo()
+        page.locator(f"[id='{after}']").get_by_text("pinned").first.wait_for(state="detached")
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        assert page.evaluate("document.activeElement.id") == after
+        place = page.evaluate(top)
         page.locator("#said").get_by_role("button", name="Undo").focus()
         page.keyboard.press("Enter")
         page.locator(f"[id='{gone}']").wait_for()

@@ -64,14 +64,17 @@ new ResizeObserver(() => sticks && toBottom()).observe(main);
 function keepFocus(change) {
   const places = () => $$("a[href], button, input, select, summary, article");
   const key = (each) => each.id || [each.tagName, each.getAttribute("href"), each.value, each.textContent].join();
+  const had = document.activeElement;
   const all = places();
-  const at = all.indexOf(document.activeElement);
-  const wanted = at < 0 ? [] : [...all.slice(at), ...all.slice(0, at).reverse()].map(key);
+  const item = had.closest("article") || had;
+  const at = all.indexOf(item);
+  const others = [...all.slice(at), ...all.slice(0, Math.max(at, 0)).reverse()].filter((each) => !item.contains(each));
+  const wanted = at < 0 ? [] : [...(had.closest(".tools-of-message") ? [] : [had]), item, ...others].map(key);
   change();
-  if (!wanted.length || all[at].isConnected) return;
+  if (!wanted.length || document.activeElement === had) return;
   const now = new Map(places().map((each) => [key(each), each]));
   const next = now.get(wanted.find((each) => now.has(each))) || main;
-  (next.closest(".tools-of-message") ? next.closest("article") : next).focus({ preventScroll: true });
+  next.focus({ preventScroll: true });
 }
 
 let current = null;
