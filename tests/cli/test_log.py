@@ -35,6 +35,7 @@ def test_filters(talk: Run) -> None:
     assert len(talk("log", "--follow", "HEAD~2.0").lines) == 2
     assert len(talk("log", "--since", "1 day ago", "--author", "ada").lines) == 3
     assert talk("log", "--until", "2001-01-01").lines == []
+    assert len(talk("log", "--until", "today").lines) == 3
     first = json.loads(talk("log", "--json", "-n", "1").lines[0])["time"]
     assert len(talk("log", "--until", first[:10]).lines) == len(talk("log").lines)
     assert len(talk("log", "--role", "assistant", "HEAD~2..HEAD").lines) == 1

@@ -205,6 +205,8 @@ def parse_moment(text: str, now: int, *, is_end: bool = False) -> int | None:
     words = text.strip().lower().replace(".", " ").split()
     if words == ["now"]:
         return now
+    if words == ["today"]:
+        text = format_time(now)[:10]
     if words == ["yesterday"]:
         return now - _UNITS["day"]
     if len(words) == 2 and words[0] == "last" and words[1] in _UNITS:

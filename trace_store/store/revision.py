@@ -10,7 +10,7 @@
     062a8bdd           the branch of the session whose id starts so; also codex/062a8bdd
     user-42            the record of a framework's thread that was written last; also the name of a record
 
-TIME is ISO 8601 (UTC unless it has a zone), `now`, `yesterday`, or like `2 hours ago` (also `2.hours.ago`).
+TIME is ISO 8601 (UTC unless it has a zone), `now`, `today`, `yesterday`, or like `2 hours ago` (also `2.hours.ago`).
 
 Rule: read-only. Ref names win over abbreviated ids. One that starts the ids of an object and of a session is ambiguous;
 where a session is expected (`branch_of`), the session wins.

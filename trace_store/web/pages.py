@@ -88,7 +88,7 @@ def sessions_page(
         field("q", q, "Title, prompt or id", "search"),
         *choices,
         field("since", since, "since: 2 days ago"),
-        field("until", until, "until: 2026-11-30"),
+        field("until", until, "until: today"),
         button="Filter",
     )
     items = [_session(each, facts_of[each.ref]) for each in shown[:MOST_SESSIONS]]
