@@ -229,6 +229,16 @@ def test_what_the_model_saw_before_an_answer_is_the_request_that_it_answers() ->
     client.page("/context", name="main", until="0123456789ab.0", status=404)
 
 
+def test_a_long_context_has_links_to_its_parts() -> None:
+    repo = long_repository(1_000)
+    client = Client(repo)
+    page = client.page("/context", name="main")
+    assert "1 to 100 of 1,000" in page
+    (last,) = set(re.findall(r"start=(\d+)[^>]*>last messages", page))
+    assert "message 999 says" in client.page("/context", name="main", start=last)
+    assert "last messages" not in client.page("/context", name="main", start="850")
+
+
 def test_the_change_of_a_wording_is_shown_word_by_word() -> None:
     repo = Repo.memory(clock=FixedClock())
     address = repo.append("user", "Use the old parser").addresses[0]

@@ -275,6 +275,8 @@ def _paging(
         return
     query = {"name": name, "commit": commit.hex(), "until": until}
     places = [("earlier", max(0, window.start - WINDOW)), ("later", window.stop)]
+    if window.stop + WINDOW < count:
+        places.append(("last", count - WINDOW))
     links = [
         link(f"{text} messages", shell.CONTEXT, start=str(at), **query)
         for text, at in places
