@@ -99,6 +99,14 @@ def test_the_trash_shows_and_restores_the_messages_of_every_session(repo: Repo) 
     assert "Wrong in other" in client.page("/trash")
 
 
+def test_undo_says_what_it_undid(repo: Repo) -> None:
+    client = Client(repo)
+    client.act("compact", session="work", text="50%")
+    summary = repo.undo(ref="work", dry_run=True).summary
+    assert "compression" in summary
+    assert summary in client.act("undo", session="work")["said"]
+
+
 def test_a_deleted_branch_comes_back_from_the_trash(repo: Repo) -> None:
     repo.line("idea").append("user", "An idea")
     repo.branches.delete("idea")
@@ -114,6 +122,9 @@ def test_a_checkpoint_is_saved_and_listed(repo: Repo) -> None:
     client = Client(repo)
     assert "before" in client.act("checkpoint", session="work", text="before")["said"]
     assert "before" in client.page("/checkpoints")
+    assert (
+        "after-the-risk" in client.act("checkpoint", session="work", text="after the risk")["said"]
+    )
     assert "before" in client.act("checkpoint", 409, session="work", text="before")["error"]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trace_store.base.frozen import value
+from trace_store.context.wording import excerpt
 from trace_store.errors import InvalidInputError
 from trace_store.exporters.overview import count_noun
 from trace_store.repo.repository import Repo
@@ -116,13 +117,14 @@ def _clear(repo: Repo, asked: Asked) -> str:
 
 def _checkpoint(repo: Repo, asked: Asked) -> str:
     asked.needs("text")
-    saved = repo.checkpoints.save(asked.text, ref=asked.session or "HEAD")
+    name = "-".join(asked.text.split())  # people give it words
+    saved = repo.checkpoints.save(name, ref=asked.session or "HEAD")
     return f"Saved the checkpoint {saved.name}."
 
 
 def _undo(repo: Repo, asked: Asked) -> str:
     done = repo.undo(ref=asked.session)
-    return f"Undid: {done.message}. {count_noun(len(done.moves), 'ref')} moved."
+    return f"Undid: {excerpt(done.summary, 80)}. {count_noun(len(done.moves), 'ref')} moved."
 
 
 ACTIONS: dict[str, Callable[[Repo, Asked], str]] = {
