@@ -281,7 +281,8 @@ def compactions(writer: Writer) -> Iterator[CompactionEntry]:
 def _provider_compactions(contexts: ContextCompiler) -> dict[ObjectId, str]:
     """Return the commits of a provider's compaction blocks in the context, each with the provider's name."""
     found = {}
-    for home in {ObjectId(each.home_commit) for each in contexts.compile().view.messages()}:
+    answers = (each for each in contexts.compile().view.messages() if each.role == "assistant")
+    for home in {ObjectId(each.home_commit) for each in answers}:
         for _, message in ops.added_messages(contexts.read_commit(home), home):
             stored = [part for part in message["parts"] if part["type"] == Opaque.type]
             for part in load_parts(stored, contexts.store.objects.read):

@@ -454,11 +454,12 @@ def summary(repo: Repo, name: str) -> dict[str, Any]:
     """Return the summaries that the model sees, and the compactions, as HTML."""
     session = repo.sessions.part(name, count=1)
     compactions = repo.sessions.open(session.ref).history() if session.ref else []
-    last_of = {each.record.home_commit: each for each in session.context.messages}
+    records = list(session.context.view.messages())
+    last_of = {each.home_commit: at for at, each in enumerate(records)}
     # An agent writes its summary as the last message of a compaction.
     last = [last_of[each.commit] for each in reversed(compactions) if each.commit in last_of]
-    shown = [each for each in session.context.messages if each.kind == SUMMARY]
-    texts = dict.fromkeys(each.text for each in [*shown, *last])
+    shown = [at for at, each in enumerate(records) if each.kind == SUMMARY]
+    texts = dict.fromkeys(session.context.messages[at].text for at in [*shown, *last])
     parts = [element("div", prose(text), class_="prose", dir="auto") for text in texts if text]
     parts += [
         element(
