@@ -13,7 +13,7 @@ from trace_store.base.frozen import field, replace, value
 from trace_store.base.oid import ObjectId
 from trace_store.contracts import ANY, RefEdit
 from trace_store.contracts.agent_facts import AGENT, CALL
-from trace_store.contracts.ref_names import BRANCHES, SESSIONS, UsedNames, check_ref_name
+from trace_store.contracts.ref_names import BRANCHES, SESSIONS, TRASH, UsedNames, check_ref_name
 from trace_store.disk.files import Disk
 from trace_store.errors import (
     FormatError,
@@ -163,6 +163,7 @@ class FileImport:
         self._facts: Mapping[str, str] = {}
         self._with_media = reader.with_media if isinstance(reader, MediaFormat) else None
         self._resumable = True
+        self._saved: ResumeState | None = None
         self.is_resumed = False
 
     def report(self, *, use_state: bool = True) -> FileReport:
@@ -192,6 +193,9 @@ class FileImport:
         end, number = self._feed(planner, offset, number)
         self._finish(planner, end, number)
         written = WriteResult() if self._writer is None else self._writer.finish()
+        if self._saved is not None and self._writer is not None and self._writer.is_older:
+            # A later version is there. As long as the file stays as it is, it has nothing to add.
+            self._context.resume_states.add(self._key, replace(self._saved, plan=None, oids={}))
         if isinstance(planner, StrayFinder) and self._onto is None:
             for session, rows in planner.strays.items():
                 self._context.strays.add(f"{self._format.NAME}/{session}", self._file.path, rows)
@@ -290,25 +294,23 @@ class FileImport:
             self._resume_cut = None if self._document else kept.cut
             saved = saved if kept.cut is not None else None
         head, tail = edges(self._file, end)
-        self._context.resume_states.add(
-            self._key,
-            ResumeState(
-                ref=self._ref(planner),
-                session=planner.session,
-                folder=folder,
-                stamp=self._file.stamp,
-                end=end,
-                offset=end if resumption is None else resumption.offset,
-                line=number if resumption is None else resumption.line,
-                head=head,
-                tail=tail,
-                plan=saved,
-                oids=oids,
-                names=list(names.items()),
-                continuation=continuation,
-                cut=self._resume_cut,
-            ),
+        self._saved = ResumeState(
+            ref=self._ref(planner),
+            session=planner.session,
+            folder=folder,
+            stamp=self._file.stamp,
+            end=end,
+            offset=end if resumption is None else resumption.offset,
+            line=number if resumption is None else resumption.line,
+            head=head,
+            tail=tail,
+            plan=saved,
+            oids=oids,
+            names=list(names.items()),
+            continuation=continuation,
+            cut=self._resume_cut,
         )
+        self._context.resume_states.add(self._key, self._saved)
 
     def _ref(self, planner: FilePlanner) -> str:
         if self._onto is not None:
@@ -440,10 +442,15 @@ class FileImport:
             return None
 
     def _has_commits(self, state: ResumeState) -> bool:
-        """Return True if the imported commits still exist."""
-        tip = self._store.refs.read(state.ref)
+        """Return True if the imported commits are on their branch, or another version of the session replaced them."""
+        refs = self._store.refs
+        tip = refs.read(state.ref)
         commits = frozenset(oid for oid in state.oids.values() if oid is not None)
-        return tip is not None and (not commits or inspect_history(self._store, tip, commits)[0])
+        if tip is None or not commits:
+            return tip is not None
+        replaced = refs.iterate(f"{TRASH}{state.ref.removeprefix('refs/')}/")
+        tips = [tip, *(each for _, each in replaced)]
+        return any(inspect_history(self._store, each, commits)[0] for each in tips)
 
     def _is_unchanged(self, state: ResumeState) -> bool:
         """Return True if a file of the same size is unchanged."""

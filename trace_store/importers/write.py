@@ -154,6 +154,7 @@ class PlanWriter:
         )  # threads whose tip or name changed since the last batch
         self._refs: dict[str, ObjectId | None] = {}
         self._copies: dict[str, str] = {}
+        self._older: set[str] = set()
         self._objects: dict[ObjectId, bytes] = {}
         self._bytes = 0
         self._batch = 0
@@ -168,6 +169,11 @@ class PlanWriter:
     def names(self) -> Mapping[int, str]:
         """Names of threads."""
         return self._names
+
+    @property
+    def is_older(self) -> bool:
+        """Whether commits are on no branch, because their branch has a later version of them."""
+        return bool(self._older)
 
     def resume(self, names: Mapping[int, str]) -> None:
         """Restore the threads of an earlier import."""
@@ -464,7 +470,9 @@ class PlanWriter:
             over.append(commit)
         aside = self._copies.get(ref)
         if is_older(commits_since_fork(tip, over, self._read), over, self._read):
+            self._older.add(ref)
             return []
+        self._older.discard(ref)
         if is_superseded(over, self._keys, based=self._base is not None):
             edits = _replace_branch(ref, now, tip)
             if aside is not None:

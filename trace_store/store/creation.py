@@ -37,7 +37,7 @@ def create(disk: Disk, target: str, store_id: bytes) -> None:
     """
     folder = os.path.dirname(target)
     if disk.stat(target) is not None:
-        raise errors.AlreadyExistsError(f"there is already something at {target}", path=target)
+        raise _taken(disk, target)
     refuse_what_git_has(disk, folder, errors.AlreadyExistsError)
     building = Layout(os.path.join(folder, TEMPORARY_PREFIX + os.urandom(6).hex()))
     for directory in (building.pack_dir, building.refs_dir):
@@ -52,10 +52,15 @@ def create(disk: Disk, target: str, store_id: bytes) -> None:
         _remove_new(disk, building)
         if disk.stat(target) is None:
             raise
-        raise errors.AlreadyExistsError(
-            f"there is already something at {target}", path=target
-        ) from error
+        raise _taken(disk, target) from error
     disk.sync_directory(folder)
+
+
+def _taken(disk: Disk, target: str) -> errors.AlreadyExistsError:
+    """Return the error for a path that exists."""
+    is_repository = disk.exists(Layout(target).config_file)
+    what = "a repository" if is_repository else "something else"
+    return errors.AlreadyExistsError(f"there is already {what} at {target}", path=target)
 
 
 def refuse_what_git_has(disk: Disk, folder: str, error: type[errors.TraceError]) -> None:

@@ -25,7 +25,7 @@ from trace_store import Repo, Store
 from trace_store.base.environment import Environment
 from trace_store.errors import NotFoundError, RepositoryNotFoundError, UnreadableInputError
 from trace_store.importers import format_names, project_folder
-from trace_store.importers.discovery import EMPTY
+from trace_store.importers.discovery import EMPTY, TRAJECTORY
 from trace_store.importers.registry import BUILT_IN
 from trace_store.importers.report import NOT_READ, FileReport, ImportReport
 from trace_store.sessions.transcripts import Transcripts
@@ -139,6 +139,7 @@ def import_(
     yield report, report_lines(invocation, report, verbose=verbose)
     if not invocation.quiet:
         tell_secrets(invocation, report.secrets, here.guard)
+        _tell_trajectories(invocation, report)
     if report.errors:
         if len(report.errors) > 1:
             invocation.note(f"note: {len(report.errors)} files could not be imported; the first:")
@@ -150,6 +151,13 @@ def import_(
             reason=NOT_READ,
             hint="--format NAME forces a format; `trace import --help` lists them",
         )
+
+
+def _tell_trajectories(invocation: Invocation, report: ImportReport) -> None:
+    """Say how to import the trajectories among the files, which are no transcripts."""
+    if count := sum(file.skipped == TRAJECTORY for file in report.files):
+        what = "1 file is a trajectory" if count == 1 else f"{number(count)} files are trajectories"
+        invocation.note(f"note: {what} of trail; `trace trajectory import` reads them")
 
 
 def _interruption(path: str, *, dry_run: bool) -> str:

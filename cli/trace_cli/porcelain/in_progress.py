@@ -14,7 +14,7 @@ from trace_cli.render.tables import counted, paint
 from trace_store import errors
 from trace_store.merge import Stopped
 from trace_store.merge.conflicts import BOTH, OURS, TEXT, THEIRS
-from trace_store.merge.in_progress import WORDS
+from trace_store.merge.in_progress import MERGE, WORDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,11 +187,11 @@ def waiting(repo: Repo, kind: str = "") -> Stopped:
 
 def _stopped(kind: str, conflicts: Sequence[Conflict]) -> Exception:
     """Return the error for a command that stopped at conflicts."""
+    skip = "" if kind == MERGE else ", or --skip for this commit"
     return errors.ConflictError(
         f"the {WORDS[kind]} stopped at {counted(len(conflicts), 'conflict')}; nothing is written yet",
         code=errors.ErrorCode.MERGE_CONFLICT,
-        hint=f"`{choices_line(conflicts)}` resolves one; then `trace {kind} --continue`, or --skip for "
-        "this commit, or --abort",
+        hint=f"`{choices_line(conflicts)}` resolves one; then `trace {kind} --continue`{skip}, or --abort",
     )
 
 
