@@ -90,4 +90,8 @@ def test_a_trajectory_of_trail_is_imported_as_one(repository: Trace, tmp_path: P
     assert outcome.code == 2
     assert "a trajectory of trail is no transcript: traj_1.json" in outcome.err
     assert "hint: `trace trajectory import` reads trajectories of trail" in outcome.err
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "traj_1.json").write_text(json.dumps(TRAJECTORY))
+    told = repository("import", "folder").err
+    assert "1 file is a trajectory of trail; `trace trajectory import` reads them" in told
     assert repository("trajectory", "import", "traj_1.json").code == 0

@@ -29,6 +29,7 @@ def test_a_conflict_from_beginning_to_end(apart: Run, trace: Trace) -> None:
     assert stopped.code == 3
     assert "1  both-edited" in stopped.text
     assert "hint: `trace resolve NUMBER --ours | --theirs | --both | TEXT`" in stopped.err
+    assert "`trace merge --continue`, or --abort" in stopped.err
     again = trace("merge", "side")
     assert (again.code, "a merge of side into main is in progress" in again.err) == (6, True)
     assert trace("resolve", "1", "--ours", "--theirs").code == 2

@@ -31,7 +31,11 @@ def messages(ok: Run) -> list[tuple[str, str]]:
 
 def test_init_says_where(trace: Trace, tmp_path: Path) -> None:
     assert trace("init").text == f"created an empty repository in {tmp_path / '.trace'}\n"
-    assert trace("init").code == 5
+    again = trace("init")
+    assert (again.code, again.err.splitlines()[0]) == (
+        5,
+        f"trace: error: there is already a repository at {tmp_path / '.trace'}",
+    )
     assert record(trace("init", "--json", "other"))["directory"] == str(
         tmp_path / "other" / ".trace"
     )

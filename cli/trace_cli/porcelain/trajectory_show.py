@@ -236,7 +236,9 @@ def _counts(state: State) -> str:
     found = [
         counted(count, name) for name in (DECISION, FINDING, ERROR) if (count := state.count(name))
     ]
-    return "; ".join([*filter(None, [", ".join(found)]), f"{counted(state.count(), 'event')} in all"])
+    return "; ".join(
+        [*filter(None, [", ".join(found)]), f"{counted(state.count(), 'event')} in all"]
+    )
 
 
 def event_text(event: Event) -> str:
