@@ -8,7 +8,6 @@ git commit contains. What git had and removed, by a switch or reset, stays remov
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from trace_store import errors
 from trace_store.base.frozen import value
@@ -111,8 +110,10 @@ def _choose_head(store: Store) -> None:
     if store.disk.exists(store.layout.head_file) or not store.refs.head().unborn:
         return
     for newest in refs_by_time(store)[:1]:
-        with suppress(errors.StorageError):  # the clone cannot be written to
+        try:
             store.refs.set_head(newest, message="clone: the branch worked on last", author="git")
+        except errors.StorageError:
+            return  # the clone cannot be written to
 
 
 def restore_tips(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from trace_store.errors import FormatError, NotFoundError
 from trace_store.objects.address import Address
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
@@ -31,18 +32,18 @@ def is_echo(parts: Sequence[Part], messages: Callable[[list[Address]], Sequence[
     Args:
         parts: the parts of the message.
         messages: returns the messages of some addresses.
-
-    Raises:
-        MessageNotFoundError: the call of a result is gone.
-        ObjectNotFoundError, CorruptObjectError: the call of a result is missing or damaged.
     """
     if any(isinstance(each, ToolCall) and _OWN_TOOL.match(each.name) for each in parts):
         return True
     if any(isinstance(each, Text) and BRIEF_BEGIN in each.text for each in parts):
         return True
     results = {each.call_id: each.call for each in parts if isinstance(each, ToolResult)}
+    try:
+        asked = messages([each for each in results.values() if each is not None])
+    except (NotFoundError, FormatError):
+        return False  # the call is not here
     return any(
         isinstance(call, ToolCall) and call.id in results and _OWN_TOOL.match(call.name)
-        for message in messages([each for each in results.values() if each is not None])
+        for message in asked
         for call in message.parts
     )

@@ -93,7 +93,8 @@ def listed(
     facts = {"type": type, "feature": feature, "task": task, "state": state}
     with opened(invocation) as repo, _progress(invocation) as tell:
         found = repo.sessions.list(active=active or None, progress=tell, **facts)
-        known = found if found else repo.sessions.list(progress=tell)
+        is_whole = not (active or any(facts.values()))
+        known = found if is_whole else repo.sessions.list(progress=tell)
         now = repo.store.clock.now()
     first, last = _moment(since, now), _moment(until, now, is_end=True)
     below = None if folder is None else os.path.abspath(os.path.join(invocation.folder, folder))
