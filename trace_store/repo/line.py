@@ -145,8 +145,7 @@ class Line:
                 linked commit stays as long as the one that links it.
         """
         writer = self._to(ref)
-        target = writer.store.refs.head_target()
-        if isinstance(target, str) and target.startswith(SESSIONS):
+        if str(head := writer.store.refs.head_target()).startswith(SESSIONS):
             trace_store.sessions.facts.check_open(writer)
         if meta or settings or links:
             more: dict[str, Any] = {"meta": meta, "settings": settings, "links": links}
@@ -154,9 +153,7 @@ class Line:
         check.text(message=message)
         if private is not False:
             check.flag(private=private)
-        return history.commit.commit(
-            writer, messages, message=message, private=private, head=target
-        )
+        return history.commit.commit(writer, messages, message=message, private=private, head=head)
 
     def batch(self, message: str = "", *, private: bool = False, ref: str = "") -> Batch:
         """Collect operations for one commit in a `with` block; if the block raises, nothing is written.
