@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -32,6 +33,8 @@ hyperscan = pytest.importorskip("hyperscan")
 
 REAL = os.environ.get("TRACE_TEST_TRANSCRIPTS", "")
 SECRET = b"github_token = 'ghp_" + b"aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY1zA3'"
+CLASS = re.compile(r"\[(?:\\.|[^\\\]])*\]")
+ALL_BUT_ONE = re.compile(r"\[\^(?:\\.|.)\]")
 AROUND = (
     b"",
     b" ",
@@ -99,6 +102,13 @@ def test_the_findings_in_random_values_are_the_same(scanner: Scanner) -> None:
     print(
         f"\n{texts:,} texts of {len(RULES)} rules, {places:,} secrets in them, the same with both"
     )
+
+
+def test_no_rule_has_the_form_of_which_hyperscan_misses_matches() -> None:
+    """An unlimited repeat of all bytes but one, as design note 016 describes."""
+    for rule in RULES:
+        pattern = CLASS.sub(lambda m: "." if ALL_BUT_ONE.fullmatch(m[0]) else "x", rule.pattern)
+        assert not re.search(r"(?<!\\)\.(?:[*+]|\{[0-9]+,\})", pattern), rule.name
 
 
 def test_the_findings_in_the_samples_are_the_same(scanner: Scanner) -> None:
