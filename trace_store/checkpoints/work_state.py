@@ -500,26 +500,40 @@ def _middle_requests(prompts: Sequence[str]) -> Iterator[str]:
 def _constraints(
     messages: Sequence[MessageLike], prompts: Sequence[tuple[int, str]]
 ) -> Iterator[str]:
-    for number, (at, text) in enumerate(prompts):
-        later = "\n".join(text for _, text in prompts[number + 1 :])
+    found: dict[str, int] = {}
+    whole, end = "\n".join([text for _, text in prompts]), 0
+    for at, text in prompts:
+        end += len(text) + 1
         for each in sentences(_WRAPPED.sub(" ", text)):
             # What a later prompt quotes is taken up there, and often replaced.
-            is_own = INSTRUCTION.search(each) and not _QUESTION.search(each) and each not in later
-            if is_own and not _is_pasted(each, messages[:at]):
-                yield each
+            is_last = whole.find(each, end) < 0
+            if INSTRUCTION.search(each) and not _QUESTION.search(each) and is_last:
+                found.setdefault(each, at)
+    pasted = _pasted(messages, found)
+    return (each for each in found if each not in pasted)
 
 
-def _is_pasted(sentence: str, earlier: Sequence[MessageLike]) -> bool:
-    """Return True if an agent or a tool said a sentence before the user did, and it is no common phrase."""
-    words = sentence.split()
-    rarest = max(words, key=len)
-    return len(words) > _FEW_WORDS and any(
-        " ".join(words) in " ".join(said.split())
-        for message in earlier
-        if message.role != "user"
-        for said in (message.text, *_results(message))
-        if rarest in said
-    )
+def _pasted(messages: Sequence[MessageLike], said: Mapping[str, int]) -> set[str]:
+    """Return the sentences of the user that an agent or a tool said before, except for common phrases.
+
+    Args:
+        messages: the messages.
+        said: the sentences, each with the place of the first message in which the user says it.
+    """
+    by_word: dict[str, list[tuple[str, str]]] = {}
+    for sentence in said:
+        words = sentence.split()
+        if len(words) > _FEW_WORDS:
+            longest = max(words[1:-1], key=len)  # in another text, these words are whole
+            by_word.setdefault(longest, []).append((" ".join(words), sentence))
+    found: set[str] = set()
+    for at, message in enumerate(messages):
+        for text in (message.text, *_results(message)) if message.role != "user" else ():
+            words = text.split()
+            for word in by_word.keys() & words:
+                plain = " ".join(words)
+                found.update(s for spaced, s in by_word[word] if at < said[s] and spaced in plain)
+    return found
 
 
 def _results(message: MessageLike) -> Iterator[str]:
