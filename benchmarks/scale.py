@@ -1,7 +1,8 @@
 """Everyday commands at any size: `python -m benchmarks.scale --messages 10000 --sessions 100`.
 
-Session files in Claude Code's format are written and imported. Then each command is run twice, also in a fresh clone by
-git. Each is a process: printed are its CPU time and its wall time in seconds, its peak memory, and the store's size.
+Session files in Claude Code's format are written, imported and committed to git. Then each command is run twice, where
+they were imported and in a fresh clone. Each is a process: printed are its CPU time and its wall time in seconds, its
+peak memory, and the store's size.
 
 Beside them, in the same run: git with one file a session (its log, status, gc and fsck), `json.loads` over all lines,
 and one SQLite table with a row for each message.
@@ -235,14 +236,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{'.trace':30}{size(project / '.trace') / MIB:10.1f} MiB")
         local = size(project / ".trace" / "local") if (project / ".trace" / "local").exists() else 0
         print(f"{'.trace/local':30}{local / MIB:10.1f} MiB")
-        everyday(project, "where it was imported")
-        upkeep(project)
         git(project, "add", ".")
         git(project, "commit", "-q", "-m", "with the sessions")
         show("git clone", git(work, "clone", "-q", "project", "clone"))
+        everyday(project, "where it was imported")
+        upkeep(project)
         worked_on = _output(project, "symbolic-ref", "HEAD").removeprefix("refs/heads/")
-        show("trace switch", trace(work / "clone", "switch", "-q", worked_on))
-        everyday(work / "clone", "in a fresh clone")
+        show("trace switch, in a fresh clone", trace(work / "clone", "switch", "-q", worked_on))
+        everyday(work / "clone", "in that clone")
         peers(work, sources)
 
 
