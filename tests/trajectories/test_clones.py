@@ -39,7 +39,7 @@ def test_both_histories_are_one_trajectory(
 
     shown = at(ours, "tr", "show")
     assert "agents    lead, bo" in shown
-    assert "2 decisions, 1 finding, 5 events" in shown
+    assert "2 decisions, 1 finding; 5 events in all" in shown
     said = ["Which token? → JWT", "Tests", "clocks differ", "Which library? → ours"]
     places = [shown.index(each) for each in said]
     assert places == sorted(places)
@@ -47,7 +47,7 @@ def test_both_histories_are_one_trajectory(
     assert "Which library? → ours" in at(ours, "tr", "status")
 
     at(ours, "tr", "complete", "Signed in", "--agent", "lead")
-    assert "2 decisions, 1 finding, 7 events" in at(ours, "tr", "show", "traj_")
+    assert "2 decisions, 1 finding; 7 events in all" in at(ours, "tr", "show", "traj_")
     assert "Sign in" in at(ours, "tr", "list", "--status", "completed")
     assert "no problems found" in trace("fsck").err
     save(ours)
