@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
-from trace_store.context import listed as listed_sessions
+from trace_store.context import session_lists
 from trace_store.exporters import session as export_session
 from trace_store.exporters.contract import ExportSession
 from trace_store.sessions import listing
@@ -168,7 +168,7 @@ def test_a_prompt_that_comes_later_is_found_and_a_damaged_list_is_read_again(
     cache = Path(".trace/cache/sessions")
     entries: list[Any] = [[1], [[], []], "x"]
     for damage in [{}, *({"refs/heads/main": entry} for entry in entries)]:
-        cache.write_bytes(msgpack.packb([listed_sessions.VERSION, "", damage]))
+        cache.write_bytes(msgpack.packb([session_lists.VERSION, "", damage]))
         assert listed(ok)[0]["prompt"] == "The first question"
 
 

@@ -57,7 +57,7 @@ REASONS = 20
 CERTAIN, PROBABLE, REST = 0, 1, 2
 _WEIGHTS = {"critical": 3, "high": 2, "medium": 1}
 _WORD, _LONG_WORD = re.compile(r"\w+"), re.compile(r"\w{4,}")
-_ID = re.compile(r"#?\d+|traj_\w+|\w+-\d+|[a-z]+://\S+", re.IGNORECASE)
+_ID = re.compile(r"#?\d+|traj_\w+|[A-Z][A-Z0-9]+-\d+|[a-z]+://\S+")
 """The id of a task or a trajectory; another word is a word to search for."""
 _NAME = re.compile(r"[\w.-]*\w")
 _VARIABLE = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\S*[-_/\d]\S*")
@@ -261,7 +261,7 @@ class BriefChoice:
         return f"Because: {plain(event.reasoning, 260)}"
 
     def _last_session(self) -> Iterator[Candidate]:
-        """Yield what the last session left that bears on the subject; if none does, what the last one was about."""
+        """Yield notes of the newest session about the subject; without one, a line that names the newest session."""
         session = self._session_about()
         if session is None:
             for other in self._sessions[:1]:

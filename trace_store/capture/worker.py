@@ -16,7 +16,7 @@ from trace_store.capture.transcripts import session_files, transcript_of
 from trace_store.checkpoints.checkpoints import Checkpoints
 from trace_store.contracts.ref_names import BRANCHES
 from trace_store.disk.files import TAKEN, take_lines
-from trace_store.errors import AlreadyExistsError, TraceError
+from trace_store.errors import AlreadyExistsError, LockedError, TraceError
 from trace_store.importers.input_files import INNER
 from trace_store.importers.report import FileReport
 from trace_store.sessions.transcripts import Transcripts
@@ -66,11 +66,12 @@ def catch_up(writer: Writer, *, waits: bool = False, forget: str = "") -> Captur
     Args:
         writer: the repository.
         waits: whether to keep running until nothing has grown for some seconds.
-        forget: a failed session that is not tried again before its agent names it: the transcript, or the beginning of
-            the id; "" is none.
+        forget: a failed session to give up, by its transcript or the start of its id; it is imported again when its
+            agent continues it. "" is none.
 
     Raises:
         NotFoundError: no failed session has this name.
+        LockedError: another worker runs, so no session is given up.
         StorageError: the spool cannot be read, or the state cannot be written.
     """
     worker = _Worker(writer)
@@ -79,6 +80,8 @@ def catch_up(writer: Writer, *, waits: bool = False, forget: str = "") -> Captur
     own = store.import_author
     while True:
         if not lock.take():
+            if forget and not worker.has_run:
+                raise LockedError("another import of captured sessions is running; try again")
             return worker.result(is_busy=not worker.has_run)
         store.import_author = AUTHOR
         try:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from trace_store.context import fold as fold
     from trace_store.context import ghost as ghost
     from trace_store.context import index_update as index_update
-    from trace_store.context import listed as listed
+    from trace_store.context import session_lists as session_lists
     from trace_store.context import snapshots as snapshots
     from trace_store.context import summary as summary
     from trace_store.context import token_column as token_column

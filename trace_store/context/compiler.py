@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 CACHED_COMMITS = 2048
 ONE_LOOK_COMMITS = 16384
-"""One look at a session reads its commits several times, but only one session at a time."""
+"""Cache size for listings, which read the commits of one session several times."""
 WITHOUT_MEMO = 64
 """Up to this many new messages are counted without reading the token cache."""
 STRATEGIES = ("full", "messages")
@@ -480,8 +480,8 @@ class ContextSource:
     def counting_of(self, view: IndexView) -> TokenCounting | None:
         """Return the counting of the model that the last report names, else the newest answer."""
         measured = view.measured()
-        report = measured and objects.reports.report_of(self.read_commit(measured.commit))
-        model = (report and report.model) or newest_answer(view, self.read_commit)[0]
+        model = measured and reported_model(self._compiler, measured.commit)
+        model = model or newest_answer(view, self.read_commit)[0]
         return self._compiler.counting(model) if model else None
 
     def read(self, oid: bytes) -> bytes:
@@ -593,6 +593,12 @@ class ContextSource:
         if self._cold:
             return tokens.overhead.TokenMemo(tokenizer.encoding)
         return self._compiler.token_memo(tokenizer, read_back=number > WITHOUT_MEMO)
+
+
+def reported_model(contexts: ContextCompiler, commit: bytes) -> str:
+    """Return the model that a measured commit's report names, or ""."""
+    report = objects.reports.report_of(contexts.read_commit(commit))
+    return "" if report is None else report.model
 
 
 def newest_answer(view: IndexView, read_commit: ReadCommit) -> tuple[str, int]:

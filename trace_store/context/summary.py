@@ -1,8 +1,8 @@
-"""The numbers of a context at one commit, from which those of a few appends later follow.
+"""Message and token counts of a context at one commit, and how appends change them.
 
 A summary is kept for each listed session and carried by git, so that a list, the status, or a fresh clone need not read
-a history to show its size. It decides only what is displayed: which messages a model sees always comes from the
-commits. A context of a summary reads its history, once, if anything but numbers is asked.
+a history to show its size. It never decides which messages a model sees: that always comes from the commits. If
+anything else is asked of a context of a summary, its history is read once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trace_store.context import compile_index as form
 from trace_store.context import compiled
 from trace_store.context.compile_index import IndexView, MessageRecord, TokenRecord
 from trace_store.context.compiled import CompiledContext
-from trace_store.context.compiler import ANSWER_WITHIN, ContextSource, newest_answer
+from trace_store.context.compiler import ANSWER_WITHIN, ContextSource, newest_answer, reported_model
 from trace_store.context.index_update import step_of
 from trace_store.context.tokens.models import MeasuredReport
 from trace_store.disk.column_file import MemoryBytes
@@ -32,10 +32,14 @@ if TYPE_CHECKING:
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
 
-FEW = 64
-"""The call of a result is looked for in so many commits before a summary."""
-FAR = 512
+CALL_SEARCH_COMMITS = 64
+"""Search at most this many commits before a summary for the call of a result."""
+MOST_APPENDED_COMMITS = 512
 """A summary is continued over at most this many commits; an index is built for more."""
+
+
+LIMIT = 1 << 53
+"""Counts are smaller, also those that a stranger wrote."""
 
 
 @value
@@ -74,7 +78,7 @@ class ContextSummary:
             tip=view.tip,
             message_count=view.message_count,
             sums=compiled.message_sums(context),
-            counted=_counted(compiled.counting_of(context)),
+            counted=_counting_name(compiled.counting_of(context)),
             tools=view.tools_commit(),
             model=answer,
             since=since,
@@ -83,7 +87,7 @@ class ContextSummary:
         )
 
     def to_data(self) -> list[Any]:
-        """Return the summary as plain values, of which `from_data` makes it."""
+        """Return plain values that `from_data` reads."""
         report = self.report
         said = report and [
             *(bytes(report.commit), bytes(report.at), report.token_count, report.name),
@@ -131,15 +135,15 @@ def _id(given: object) -> ObjectId:
 
 def _check_types(*pairs: tuple[type, object]) -> None:
     for wanted, given in pairs:
-        if type(given) is not wanted or (wanted is int and given < 0):  # type: ignore[operator]
+        if type(given) is not wanted or (wanted is int and not 0 <= given < LIMIT):  # type: ignore[operator]
             raise TypeError(f"not {wanted.__name__}: {given!r:.40}")
 
 
-def _counted(counting: TokenCounting) -> str:
+def _counting_name(counting: TokenCounting) -> str:
     return f"{counting.encoding} {counting.media.name}"
 
 
-def summarised(
+def context_from_summary(
     contexts: ContextCompiler, ref: str, tip: ObjectId, known: Sequence[ContextSummary]
 ) -> CompiledContext | None:
     """Return the context of a branch by its summary, for its numbers; None if it must be read.
@@ -153,22 +157,30 @@ def summarised(
     Raises:
         ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
     """
-    found = {summary.tip: summary for summary in known}
+    found = {summary.tip: summary for summary in known if summary.message_count}
     commits: list[tuple[bytes, Commit]] = []
     oid: bytes | None = tip
     while oid not in found:
-        if oid is None or not found or len(commits) == FAR:
+        if oid is None or not found or len(commits) == MOST_APPENDED_COMMITS:
             return None
         commit = contexts.read_commit(oid)
         commits.append((oid, commit))
         oid = commit.parents[0] if commit.parents else None
     summary: ContextSummary | None = found[oid]
     if commits:
-        summary = _Growth(contexts, found[oid]).over(commits[::-1])
+        try:
+            summary = _Growth(contexts, found[oid]).over(commits[::-1])
+        except (errors.NotFoundError, errors.FormatError):
+            return None  # likewise
     if summary is None:
         return None
-    counting = _counting_of(contexts, summary)
-    if _counted(counting) != summary.counted:
+    try:
+        counting = _counting_of(contexts, summary)
+        if summary.tools is not None:
+            contexts.read_commit(summary.tools)
+    except (errors.NotFoundError, errors.FormatError):
+        return None  # a summary from elsewhere names what is not here
+    if _counting_name(counting) != summary.counted:
         return None
     source = _SummarySource(contexts, summary, counting)
     view = SummaryView(contexts, ref, summary, found[oid], commits[::-1])
@@ -179,10 +191,8 @@ def summarised(
 
 def _counting_of(contexts: ContextCompiler, summary: ContextSummary) -> TokenCounting:
     """Return how the context is counted: as for the model of the last report, else of the newest answer."""
-    model = ""
-    if summary.report is not None:
-        report = objects.reports.report_of(contexts.read_commit(summary.report.commit))
-        model = report.model if report is not None else ""
+    report = summary.report
+    model = "" if report is None else reported_model(contexts, report.commit)
     return contexts.counting(model or summary.model)
 
 
@@ -193,13 +203,13 @@ class _Growth:
         self._contexts = contexts
         self._summary = summary
         self._media = _counting_of(contexts, summary).media
-        self._made: set[Address] = set()
+        self._addresses: set[Address] = set()
         self._before: bytes | None = summary.tip
-        self._looks = FEW
+        self._looks = CALL_SEARCH_COMMITS
         self._sums = {summary.tip: self._with_tools(summary)}
 
     def over(self, commits: Sequence[tuple[bytes, Commit]]) -> ContextSummary | None:
-        """Return the summary after some commits, oldest first; None if only the history tells."""
+        """Return the summary after some commits, oldest first; None if the history must be read."""
         for oid, commit in commits:
             if not self._append(oid, commit):
                 return None
@@ -211,7 +221,7 @@ class _Growth:
             return False
         before = self._summary
         added = list(added_messages(commit, oid))
-        self._made.update(address for address, _ in added)
+        self._addresses.update(address for address, _ in added)
         answered = [address for _, answers in step.records for address in answers]
         if not self._are_shown(answered):
             return False  # the call may be hidden, and its result with it
@@ -238,7 +248,7 @@ class _Growth:
 
     def _are_shown(self, calls: Sequence[Address]) -> bool:
         """Return True if these messages are in the context as they were added; looks at a few commits before."""
-        while not self._made.issuperset(calls):
+        while not self._addresses.issuperset(calls):
             oid = self._before
             if oid is None or self._looks == 0:
                 return False
@@ -246,7 +256,7 @@ class _Growth:
             commit = self._contexts.read_commit(oid)
             if not only_appends(commit):
                 return False
-            self._made.update(address for address, _ in added_messages(commit, oid))
+            self._addresses.update(address for address, _ in added_messages(commit, oid))
             self._before = commit.parents[0] if commit.parents else None
         return True
 
@@ -318,6 +328,14 @@ class SummaryView(IndexView):
         """The hash over all messages."""
         return self.whole().view.prefix_hash
 
+    def record(self, number: int) -> MessageRecord:
+        """Return a record by its number in the file; raises as `find`."""
+        return self.whole().view.record(number)
+
+    def number_of(self, position: int) -> int:
+        """Return the record number of the message at a position of the context, from 0; raises as `find`."""
+        return self.whole().view.number_of(position)
+
     def tools_commit(self) -> bytes | None:
         """Return the commit that set the current tools, or None."""
         return self.summary.tools
@@ -330,7 +348,7 @@ class SummaryView(IndexView):
 class _SummarySource(ContextSource):
     """The source of such a context."""
 
-    __slots__ = ("_counting", "_summary")
+    __slots__ = ("_summary",)
 
     def __init__(
         self, contexts: ContextCompiler, summary: ContextSummary, counting: TokenCounting

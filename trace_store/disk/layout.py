@@ -70,7 +70,7 @@ class Layout:
         self.cache_dir = here + "cache"
         self.folds_dir = self.cache_dir + sep + "folds"
         self.refs_file = self.cache_dir + sep + "refs"
-        self.listed_file = self.cache_dir + sep + "sessions"
+        self.session_list_file = self.cache_dir + sep + "sessions"
         self.missing_file = self.cache_dir + sep + "missing"
         self.captured_file = self.cache_dir + sep + "captured"
         self.proposed_file = self.cache_dir + sep + "proposed.json"

@@ -182,10 +182,8 @@ def status(contexts: ContextCompiler, *, model: str = "", count_tokens: bool = T
 
 def _context(contexts: ContextCompiler, head: Head, model: str) -> CompiledContext:
     """Return the context of HEAD; by its summary where that saves reading the history."""
-    disk, layout = contexts.store.disk, contexts.store.layout
-    is_listed = disk.exists(layout.listed_file) or disk.exists(layout.info_dir)
-    if head.ref and head.oid and not model and is_listed and not contexts.index_view(head.ref):
-        found = context.listed.summarised_branch(contexts, head.ref, head.oid)
+    if head.ref and head.oid and not model and not contexts.index_view(head.ref):
+        found = context.session_lists.branch_from_lists(contexts, head.ref, head.oid)
         if found is not None:
             return found
     return contexts.compile("HEAD", model=model)

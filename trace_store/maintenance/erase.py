@@ -74,11 +74,8 @@ def erase(store: Store, refs: Iterable[str], tips: Iterable[ObjectId]) -> EraseR
     collector.prune()
     if collector.batch is not None:
         delete_batch(store, collector.batch)
-    for folder in (
-        layout.index_dir,
-        layout.cache_dir,
-        layout.info_dir,
-    ):  # search indexes hold words of messages
+    # Search indexes and lists of sessions hold words of messages.
+    for folder in (layout.index_dir, layout.cache_dir, layout.info_dir):
         for path in files_below(disk, folder):
             remove(path)
     with store.mutex:

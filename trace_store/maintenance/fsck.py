@@ -18,7 +18,7 @@ from trace_store.commit_table.table import CommitTable
 from trace_store.context import snapshots
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import Fold, apply_commits, commits_since
-from trace_store.context.listed import ListedSessions
+from trace_store.context.session_lists import SessionLists
 from trace_store.contracts.ref_names import BRANCHES, joins_by_merge, joins_by_time
 from trace_store.disk.files import files_below, read_file
 from trace_store.disk.layout import (
@@ -157,7 +157,9 @@ def _read_head(store: Store, path: str) -> bytes | None:
 def check_derived(store: Store) -> Iterator[Finding]:
     """Yield the problems of derived files, and what they show to be missing."""
     yield from check_table(store)
-    yield from check_indexes(store)
+    sizes: dict[str, int] = {}
+    yield from check_indexes(store, sizes)
+    yield from check_lists(store, sizes)
     yield from check_folds(store)
 
 
@@ -179,26 +181,32 @@ def check_table(store: Store) -> Iterator[Finding]:
         yield Finding("commit-forgotten", WARNING, "index/commits.table", f"{detail}: {what}")
 
 
-def check_indexes(store: Store) -> Iterator[Finding]:
-    """Yield differences between branches, their compile indexes, and the sizes that are listed."""
-    contexts, listed = ContextCompiler(store), ListedSessions(store)
-    wrong: dict[str, str] = dict.fromkeys(listed.damaged(), "it is damaged")
-    for name, tip in store.refs.iterate(BRANCHES):
+def check_indexes(store: Store, sizes: dict[str, int] | None = None) -> Iterator[Finding]:
+    """Yield differences between branches and their compile indexes; `sizes` gets the messages of each branch."""
+    contexts, sizes = ContextCompiler(store), {} if sizes is None else sizes
+    for name, _ in store.refs.iterate(BRANCHES):
         try:
             if contexts.index_view(name) is None:
-                count = len(contexts.compile(name, cold=True))
-            else:
-                outcome = contexts.verify(name, count_tokens=False)
-                count = outcome.message_count
-                if not outcome.matches:
-                    detail = "the compile index differs from the history; it can be deleted"
-                    yield Finding("compile-index-differs", WARNING, name, detail)
+                sizes[name] = len(contexts.compile(name, cold=True))
+                continue
+            outcome = contexts.verify(name, count_tokens=False)
         except errors.TraceError as error:
             yield Finding("context-unreadable", ERROR, name, error.message)
             continue
-        for path, size in listed.sizes_at(name, tip):
-            if size != count:
-                wrong[path] = f"{name} has {count} messages, not {size}"
+        sizes[name] = outcome.message_count
+        if not outcome.matches:
+            detail = "the compile index differs from the history; it can be deleted"
+            yield Finding("compile-index-differs", WARNING, name, detail)
+
+
+def check_lists(store: Store, sizes: Mapping[str, int]) -> Iterator[Finding]:
+    """Yield lists of sessions that are damaged, or say another size of a branch than `sizes`."""
+    lists = SessionLists(store)
+    wrong = dict.fromkeys(lists.unusable(), "is no list of sessions, or of before a purge")
+    for name, tip in store.refs.iterate(BRANCHES) if sizes else ():
+        for path, size in lists.sizes_at(name, tip):
+            if name in sizes and size != sizes[name]:
+                wrong[path] = f"says {size} messages of {name}, which has {sizes[name]}"
     for path, detail in wrong.items():
         what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")
         yield Finding("session-list-differs", WARNING, what, f"{detail}; it can be deleted")

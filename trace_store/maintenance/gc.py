@@ -16,6 +16,7 @@ from trace_store import errors
 from trace_store.base.frozen import replace, value
 from trace_store.base.oid import OID_BYTES, ObjectId, digest
 from trace_store.commit_table.table import CommitTable
+from trace_store.context.session_lists import publish_lists
 from trace_store.contracts.ref_names import TRASH
 from trace_store.disk.files import APPEND, Disk, files_below, read_file, replace_file, write_all
 from trace_store.errors import StorageError
@@ -476,6 +477,8 @@ class Collector:
 
     def _report(self, scan: ReachabilityScan) -> GcReport:
         unreachable = scan.loose.keys() | scan.packed.keys()
+        if not self._dry_run:
+            publish_lists(self._store, tidy=True)
         return GcReport(
             reachable=scan.reachable,
             young=len(unreachable) - len(scan.doomed),

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from trace_store import errors
 from trace_store.base.ident import Clock, Randomness, SystemClock
 from trace_store.base.oid import is_full_id
 from trace_store.context.compiler import ContextCompiler
+from trace_store.context.session_lists import SessionLists
 from trace_store.contracts import DURABLE
 from trace_store.contracts.ref_names import BRANCHES
 from trace_store.disk.files import Disk, files_below, read_file, replace_file
 from trace_store.disk.layout import ATTRIBUTES, CONFIG_NAME, IGNORED, INDEX_SUFFIX, Layout
 from trace_store.journal.file import open_journal
 from trace_store.journal.view import journal_numbers
-from trace_store.maintenance.fsck import check_folds, check_indexes, check_table
+from trace_store.maintenance.fsck import check_folds, check_lists, check_table
 from trace_store.maintenance.lost_found import keep_file
 from trace_store.maintenance.object_copies import objects_in
 from trace_store.maintenance.repair_report import RepairContext, RepairStep
@@ -72,16 +73,31 @@ def repair_derived(work: RepairContext) -> None:
     for finding in check_table(store):
         work.set_aside(layout.commit_table_file)
         work.record_step("derived", finding.what, f"{finding.detail}; will be rebuilt")
-    for finding in check_indexes(store):
-        if finding.code == "session-list-differs":
-            work.set_aside(os.path.join(layout.root, *finding.what.split("/")))
-            work.record_step("derived", finding.what, finding.detail)
+    lists = SessionLists(store)
+    listed = {ref for each in (lists.own, *lists.carried().values()) for ref in each}
+    contexts = ContextCompiler(store, keeps_files=False)
+    for finding in check_lists(store, _sizes(contexts, listed)):
+        work.set_aside(os.path.join(layout.root, *finding.what.split("/")))
+        work.record_step(
+            "derived", finding.what, "differed from the history; will be written again"
+        )
     for finding in check_folds(store):
         work.set_aside(os.path.join(layout.root, finding.what))
         work.record_step("derived", finding.what, "differed from the history; will be rebuilt")
     _repair_indexes(work)
     if not work.dry_run:
         store.refs.summary.forget()
+
+
+def _sizes(contexts: ContextCompiler, refs: Collection[str]) -> dict[str, int]:
+    """Return the number of messages of each of some branches that can be read."""
+    sizes = {}
+    for ref in refs:
+        try:
+            sizes[ref] = len(contexts.compile(ref))
+        except errors.TraceError:
+            continue
+    return sizes
 
 
 def _repair_indexes(work: RepairContext) -> None:

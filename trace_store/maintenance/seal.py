@@ -105,7 +105,10 @@ def seal(
         StorageError: the disk fails; the next seal resumes.
     """
     if not _has_work(store, fully):
-        return SealReport(sessions=_copy_lists(store) if fully else 0)
+        if not fully:
+            return SealReport()
+        with brief_lock(store, wait=wait):
+            return SealReport(sessions=context.session_lists.publish_lists(store, tidy=True))
     with brief_lock(store, wait=wait):
         return _Sealer(store, level, fully).run()
 
@@ -123,13 +126,6 @@ def seal_or_sync(store: Store) -> None:
         with store.mutex:
             store.journal.sync()
         maintenance.lock_wait.warn_of_unsealed(error)
-
-
-def _copy_lists(store: Store) -> int:
-    """Copy what is known of sessions for clones; return of how many."""
-    if not store.disk.exists(store.layout.listed_file):
-        return 0
-    return context.listed.ListedSessions(store).publish()
 
 
 def _has_work(store: Store, fully: bool) -> bool:
@@ -202,7 +198,7 @@ class _Sealer:
             save(store.disk, store.layout, sealed, before, changes)
             self._refs.summary.update(scan, before, changes)
         self._clean(obsolete, folded)
-        sessions = _copy_lists(store)
+        sessions = context.session_lists.publish_lists(store, tidy=self._fully)
         transactions = sum(1 for file in closed for _ in file.transactions())
         return SealReport(
             transactions=transactions,

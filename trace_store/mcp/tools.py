@@ -158,7 +158,7 @@ class ReadTools:
         return {"commit": oid.hex(), **self._commit_source(oid)}, "\n\n".join(messages)
 
     def _commit_named(self, revision: str, error: errors.TraceError) -> ObjectId:
-        """Return what a revision names that is no message; the error says why it is none."""
+        """Resolve a name that is not a message's; if nothing has it, raise the error about the message."""
         try:
             return self._repo.resolve(revision)
         except errors.NotFoundError:

@@ -253,7 +253,6 @@ def compactions(writer: Writer) -> Iterator[CompactionEntry]:
         return
     providers = _provider_compactions(writer.contexts)
     for entry in history.log.log(writer.store, "HEAD"):
-        # The commit table lists the operations, so few commits are read.
         provider = providers.get(entry.oid, "")
         if not provider and _CHANGES.isdisjoint(entry.operations):
             continue

@@ -15,8 +15,8 @@ from trace_store.base.oid import ObjectId
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.fold import REPLACED
-from trace_store.context.listed import Listed, ListedSessions
-from trace_store.context.summary import ContextSummary, SummaryView, summarised
+from trace_store.context.session_lists import ListEntry, SessionLists
+from trace_store.context.summary import LIMIT, ContextSummary, SummaryView, context_from_summary
 from trace_store.context.wording import excerpt, is_inserted, own_words
 from trace_store.contracts.ref_names import BRANCHES, RECORDS, TITLES
 from trace_store.errors import (
@@ -70,6 +70,8 @@ def title_ref(format_name: str, session: str) -> str:
 PROMPT_CHARACTERS = 200
 _ENDS = 20
 """Number of messages at the beginning and at the end of a session that are read."""
+LAST_TIME = 253_402_300_800_000
+"""The first millisecond of the year 10000."""
 SAVE_SECONDS = 2
 """How often a listing saves what it has read, so that an interrupted one was of use."""
 
@@ -166,9 +168,12 @@ class SessionRow:
         """
         row = cls(*data)
         for name in fields(row):
-            wanted = _TYPES.get(name, int)
-            if type(getattr(row, name)) is not wanted:
+            wanted, given = _TYPES.get(name, int), getattr(row, name)
+            most = LAST_TIME if name in ("began", "ended") else LIMIT
+            if type(given) is not wanted or (wanted is int and not 0 <= given < most):
                 raise TypeError(f"{name} is not {wanted.__name__}")
+        if any(type(each) is not str for pair in row.recorded.items() for each in pair):
+            raise TypeError("recorded is not text")
         return row
 
     def to_data(self) -> list[Any]:
@@ -190,9 +195,9 @@ def current_rows(
     *,
     are_all: bool = True,
 ) -> dict[str, SessionRow | TraceError]:
-    """Return a row for each branch, or why it cannot be read; changed ones are read and saved, also while this works.
+    """Return a row for each branch, or the error that prevents reading it.
 
-    No branch gets files of its own for this.
+    Changed rows are saved, also during the work. No compile index is written.
 
     Args:
         store: the store.
@@ -203,10 +208,10 @@ def current_rows(
     Raises:
         StorageError: a file cannot be read.
     """
-    known = ListedSessions(store)
+    known = SessionLists(store)
     contexts = ContextCompiler(store, keeps_files=False)
     found: dict[str, SessionRow | TraceError] = {}
-    listed: dict[str, Listed] = {}
+    listed: dict[str, ListEntry] = {}
     if are_all:
         known.forget_others(tips)
     due = time.monotonic() + SAVE_SECONDS
@@ -227,28 +232,44 @@ def current_rows(
 
 
 def _read(
-    store: Store, contexts: ContextCompiler, ref: str, tip: ObjectId, before: Iterable[Listed]
-) -> tuple[Listed, SessionRow]:
+    store: Store, contexts: ContextCompiler, ref: str, tip: ObjectId, before: Iterable[ListEntry]
+) -> tuple[ListEntry, SessionRow]:
     """Return the row of a session at a commit: a known one, one that grew, or one from its history."""
+    encoding = contexts.tokenizer().encoding
     rows = {}
     for each in before:
-        try:
-            row = SessionRow.from_data(each.row)
-        except TypeError:
+        row = _row_of(each, ref)
+        if row is None or each.summary.counted.split()[0] != encoding:
             continue
         if each.summary.tip == tip:
             return each, row
         rows[each.summary.tip] = each, row
-    context = summarised(contexts, ref, tip, [each.summary for each, _ in rows.values()])
+    context = context_from_summary(contexts, ref, tip, [each.summary for each, _ in rows.values()])
     if context is not None and isinstance(context.view, SummaryView):
-        later = _grown(store, context, rows[context.view.base.tip][1])
+        later = _continue_row(store, context, rows[context.view.base.tip][1])
         if later is not None:
-            return Listed(context.view.summary, later.to_data()), later
+            return ListEntry(context.view.summary, later.to_data(), True), later
     context, row = read_row(store, contexts, ref)
-    return Listed(ContextSummary.of(contexts, context), row.to_data()), row
+    return ListEntry(ContextSummary.of(contexts, context), row.to_data(), True), row
 
 
-def _grown(store: Store, context: CompiledContext, before: SessionRow) -> SessionRow | None:
+def _row_of(entry: ListEntry, ref: str) -> SessionRow | None:
+    """Return the row of an entry; None if it cannot be that of this branch.
+
+    Names find sessions, so another working copy may only say those that the branch has.
+    """
+    try:
+        row = SessionRow.from_data(entry.row)
+    except TypeError:
+        return None
+    if row.message_count != entry.summary.message_count:
+        return None
+    named = session_name(ref)
+    own = named[:2] if named else ("", ref.removeprefix(BRANCHES))
+    return row if entry.is_own or (row.agent, row.session) == own else None
+
+
+def _continue_row(store: Store, context: CompiledContext, before: SessionRow) -> SessionRow | None:
     """Return the row after commits that only append; None if the history must be read."""
     assert isinstance(context.view, SummaryView)
     if not before.prompt or is_inserted(before.prompt):
@@ -368,16 +389,15 @@ def after_import(store: Store, tips: Mapping[str, ObjectId]) -> None:
 
 def known_rows(store: Store) -> Callable[[str], SessionRow | None]:
     """Return a function that returns the row of a branch as the last listing saved it, or None."""
-    known = ListedSessions(store)
+    known = SessionLists(store)
 
     def row(ref: str) -> SessionRow | None:
         for each in known.of(ref):
             if not store.objects.contains(ObjectId(each.summary.tip)):
                 continue  # history was rewritten, perhaps to take these words away
-            try:
-                return SessionRow.from_data(each.row)
-            except TypeError:
-                continue
+            found = _row_of(each, ref)
+            if found is not None:
+                return found
         return None
 
     return row

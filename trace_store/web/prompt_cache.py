@@ -1,4 +1,4 @@
-"""Which requests do not begin with the request before them, so that a provider's prompt cache cannot serve them."""
+"""Requests that break a provider's prompt cache: they do not start with the previous request."""
 
 from __future__ import annotations
 
@@ -101,4 +101,4 @@ def breach_of(diff: ContextDiff) -> Breach | None:
             what = "was replaced" if is_replaced else BREACHES[known[0]]
             text = f"message {place + 1} {what} ({was.summary(60) or was.role})"
             return Breach(text, None if by is None else by.commit)
-    return Breach(f"something new stands before message {place + 1}")
+    return Breach(f"a message was inserted before message {place + 1}")

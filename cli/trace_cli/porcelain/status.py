@@ -73,6 +73,8 @@ def _session_lines(invocation: Invocation, repo: Repo, ref: str) -> Iterator[str
     if not repo.sessions.is_started(ref):
         return
     session = repo.sessions.open(ref)
+    if not session.facts.type:
+        return
     preview, past = session.preview(), session.history()
     said = f"session: {number(preview.total)} of {counted(preview.limit, 'token')}"
     if past:

@@ -1,8 +1,8 @@
-"""Listed sessions: what a list shows of each, with the summary of its context.
+"""Lists of sessions: what a list shows of each, with the summary of its context.
 
-`cache/sessions` has what the last listing found. A seal copies it to `objects/info/`, which git carries, once clones
-save the reading of many messages with it. All of it can be deleted, and is ignored where it does not fit: it decides
-only what is displayed.
+`cache/sessions` has what the last listing found. A seal copies it to `objects/info/`, which git carries, if that saves
+clones reading 1,000 messages. Anything that does not fit is ignored: these files decide what lists show and find, never
+what a context holds.
 """
 
 from __future__ import annotations
@@ -33,25 +33,27 @@ SUFFIX = ".sessions"
 CARRIED_MESSAGES = 1000
 """New entries are copied for git once reading their contexts would take so many messages."""
 _COUNT, _ORIGIN = 1, -1
-"""Where the data of a summary has these."""
+"""Positions of the message count and the origin in a summary's data."""
 MOST_FILES = 8
-"""More carried files than this are replaced by one."""
+"""With this many carried files, the next one replaces them all."""
 
 
 @value
-class Listed:
+class ListEntry:
     """What is known of a branch at one of its commits.
 
     Attributes:
         summary: the numbers of its context.
         row: the other fields, in the order of `SessionRow`.
+        is_own: whether this working copy listed it, and not another one.
     """
 
     summary: ContextSummary
     row: list[Any]
+    is_own: bool
 
 
-class ListedSessions:
+class SessionLists:
     """What this working copy and its clones know of the sessions of a store.
 
     Attributes:
@@ -62,38 +64,29 @@ class ListedSessions:
         """Read what this working copy knows; files of another version, or that are damaged, count as absent."""
         self._store = store
         self._key = store.objects.purged_key()
-        self.own = self._parsed(_read(store, store.layout.listed_file))
+        self.own = self._parsed(_read(store, store.layout.session_list_file)) or {}
         self._carried: dict[str, Entries] | None = None
+        self._unusable: list[str] = []
         self._forgot = False
 
-    def of(self, ref: str) -> Iterator[Listed]:
+    def of(self, ref: str) -> Iterator[ListEntry]:
         """Yield what is known of a branch, at commits that it has or had; that of this working copy first."""
-        yield from self._entry(self.own, ref)
+        yield from self._entry(self.own, ref, is_own=True)
         for entries in self.carried().values():
             yield from self._entry(entries, ref)
 
     def sizes_at(self, ref: str, tip: bytes) -> Iterator[tuple[str, int]]:
         """Yield each file that says how many messages a branch has at a commit, and the number."""
-        files = {self._store.layout.listed_file: self.own, **self.carried()}
+        files = {self._store.layout.session_list_file: self.own, **self.carried()}
         for path, entries in files.items():
             for each in self._entry(entries, ref):
                 if each.summary.tip == tip:
                     yield path, each.summary.message_count
 
-    def damaged(self) -> list[str]:
-        """Return the paths of files beside those that git carries, which are not such files."""
-        folder = self._store.layout.info_dir
-        paths = [os.path.join(folder, name) for name in self._store.disk.names(folder)]
-        return [path for path in paths if path not in self.carried()]
-
-    def _entry(self, entries: Entries, ref: str) -> Iterator[Listed]:
-        if ref not in entries:
-            return
-        data, row = entries[ref]
-        try:
-            yield Listed(context.summary.ContextSummary.from_data(data), row)
-        except (ValueError, TypeError, errors.TraceError):
-            return
+    def unusable(self) -> list[str]:
+        """Return the paths of files in `objects/info/` that are no lists, or were written before a purge."""
+        self.carried()
+        return self._unusable
 
     def carried(self) -> dict[str, Entries]:
         """Return the entries of each file that git carries, by its path; read on first use."""
@@ -103,11 +96,14 @@ class ListedSessions:
             for name in self._store.disk.names(folder):
                 path = os.path.join(folder, name)
                 data = _read(self._store, path) if name.endswith(SUFFIX) else None
-                if data and is_intact(name, data):
-                    self._carried[path] = self._parsed(data)
+                entries = self._parsed(data) if data and _is_intact(name, data) else None
+                if entries is None:
+                    self._unusable.append(path)
+                else:
+                    self._carried[path] = entries
         return self._carried
 
-    def save(self, entries: Mapping[str, Listed]) -> None:
+    def save(self, entries: Mapping[str, ListEntry]) -> None:
         """Save what this working copy knows now; a failed write is ignored."""
         new = {ref: [each.summary.to_data(), each.row] for ref, each in entries.items()}
         if all(self.own.get(ref) == entry for ref, entry in new.items()) and not self._forgot:
@@ -116,7 +112,7 @@ class ListedSessions:
         store = self._store
         try:
             store.disk.make_directory(store.layout.cache_dir)
-            _write(store, store.layout.listed_file, self._packed(self.own))
+            _write(store, store.layout.session_list_file, self._packed(self.own))
         except errors.StorageError:
             return  # a read-only repository
 
@@ -126,39 +122,64 @@ class ListedSessions:
         self._forgot = len(kept) < len(self.own)
         self.own = kept
 
-    def publish(self) -> int:
-        """Copy what is new to a file for git, and return how many sessions it has; 0 if that is not worth a file.
+    def publish(self, *, tidy: bool = False) -> int:
+        """Write new entries to a file for git; return their number, or 0 if they save too little.
+
+        Args:
+            tidy: whether the files are also written again if they name a branch that is gone, or were written before a
+                purge: they have words of messages.
 
         Raises:
-            StorageError: the file cannot be written.
+            StorageError: a file cannot be written.
         """
-        if sum(map(_saved_messages, self.own.values())) < CARRIED_MESSAGES:
+        saves = sum(map(_saved_messages, self.own.values())) >= CARRIED_MESSAGES
+        if not saves and not tidy:
             return 0
         store, carried = self._store, self.carried()
+        known = list(carried.values())
         new = {
             ref: entry
             for ref, entry in self.own.items()
-            if all(entries.get(ref) != entry for entries in carried.values())
+            if all(entries.get(ref) != entry for entries in known)
         }
-        known = carried.values()
-        saved = (
+        saved = sum(
             _saved_messages(entry, [each[ref] for each in known if ref in each])
             for ref, entry in new.items()
         )
-        if sum(saved) < CARRIED_MESSAGES:
+        is_stale = tidy and (self._old() or self._names_lost_branches(known))
+        if saved < CARRIED_MESSAGES and not is_stale:
             return 0
-        if len(carried) >= MOST_FILES:
-            for entries in carried.values():
-                new = {**entries, **new}
+        whole = is_stale or len(carried) >= MOST_FILES
+        if whole:
+            new = {**_fullest(known), **self.own}
         new = {ref: entry for ref, entry in new.items() if store.refs.read(ref) is not None}
+        if store.objects.purged_key() != self._key:
+            return 0  # a purge has happened meanwhile
         data = self._packed(new)
         path = os.path.join(store.layout.info_dir, digest(data).hex() + SUFFIX)
-        _write(store, path, data)
-        if len(carried) >= MOST_FILES:
-            for old in carried:
-                if old != path:
-                    store.disk.remove(old)
+        if new:
+            _write(store, path, data)
+        for old in (*carried, *self._old()) if whole else ():
+            if old != path:
+                store.disk.remove(old)
         return len(new)
+
+    def _old(self) -> list[str]:
+        return [path for path in self.unusable() if path.endswith(SUFFIX)]
+
+    def _names_lost_branches(self, known: Sequence[Entries]) -> bool:
+        return any(
+            self._store.refs.read(ref) is None for ref in {r for each in known for r in each}
+        )
+
+    def _entry(self, entries: Entries, ref: str, *, is_own: bool = False) -> Iterator[ListEntry]:
+        if ref not in entries:
+            return
+        data, row = entries[ref]
+        try:
+            yield ListEntry(context.summary.ContextSummary.from_data(data), row, is_own)
+        except (ValueError, TypeError, errors.TraceError):
+            return
 
     def _packed(self, entries: Entries) -> bytes:
         import msgpack  # slow to import
@@ -167,37 +188,59 @@ class ListedSessions:
         packed: bytes = msgpack.packb(data, unicode_errors="surrogatepass")
         return packed
 
-    def _parsed(self, data: bytes | None) -> Entries:
+    def _parsed(self, data: bytes | None) -> Entries | None:
+        """Return the entries of a file; None if it is no list of this version, or of before a purge."""
         if not data:
-            return {}
+            return None
         import msgpack
 
         try:
             version, key, entries = msgpack.unpackb(data, unicode_errors="surrogatepass")
             if (version, key) != (VERSION, self._key):
-                return {}
+                return None
             return {str(ref): [summary, row] for ref, (summary, row) in entries.items()}
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            return {}
+            return None
 
 
-def is_intact(name: str, data: bytes) -> bool:
+def _is_intact(name: str, data: bytes) -> bool:
     """Return True if a file that git carries has the name that its bytes give it."""
     base = name.removesuffix(SUFFIX)
     return is_full_id(base) and digest(data).hex() == base
 
 
-def summarised_branch(contexts: ContextCompiler, ref: str, tip: ObjectId) -> CompiledContext | None:
+def publish_lists(store: Store, *, tidy: bool = False) -> int:
+    """Publish the lists of sessions for clones; return the number of sessions. Errors as in `SessionLists.publish`."""
+    layout = store.layout
+    if store.disk.exists(layout.session_list_file) or (tidy and store.disk.exists(layout.info_dir)):
+        return SessionLists(store).publish(tidy=tidy)
+    return 0
+
+
+def branch_from_lists(contexts: ContextCompiler, ref: str, tip: ObjectId) -> CompiledContext | None:
     """Return the context of a branch by what is known of it, for its numbers; None if it must be read."""
+    disk, layout = contexts.store.disk, contexts.store.layout
+    if not disk.exists(layout.session_list_file) and not disk.exists(layout.info_dir):
+        return None
     once = context.compiler.ContextCompiler(contexts.store, keeps_files=False)
     if contexts.tokenizer() is not once.tokenizer():
         return None  # lists have the counts of the repository's
-    known = [each.summary for each in ListedSessions(contexts.store).of(ref)]
-    return context.summary.summarised(once, ref, tip, known)
+    known = [each.summary for each in SessionLists(contexts.store).of(ref)]
+    return context.summary.context_from_summary(once, ref, tip, known)
+
+
+def _fullest(known: Sequence[Entries]) -> Entries:
+    """Return of each branch the entry with the most messages."""
+    found: Entries = {}
+    for entries in known:
+        for ref, entry in entries.items():
+            if ref not in found or _saved_messages(entry) > _saved_messages(found[ref]):
+                found[ref] = entry
+    return found
 
 
 def _saved_messages(entry: list[Any], carried: Sequence[list[Any]] = ()) -> int:
-    """Return how many messages a clone need not read if it gets an entry, beside those that are carried."""
+    """Return how many messages an entry saves a clone, beyond the carried entries."""
     try:
         count, origin = entry[0][_COUNT], entry[0][_ORIGIN]
         same = [summary for summary, _ in carried if summary[_ORIGIN] == origin]
