@@ -160,8 +160,8 @@ def test_new_messages_appear_and_the_place_is_kept(browser: Any, tmp_path: Path)
         repo.append("user", "It is new and at the end")
         page.locator("#messages").get_by_text("It is new and at the end").wait_for()
         assert page.locator("#messages article").count() == count + 1
-        assert page.evaluate(
-            "window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80"
+        page.wait_for_function(  # the new message takes its size
+            "() => window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80"
         )
         # In the middle of the page nothing moves.
         page.mouse.wheel(0, -4000)

@@ -53,6 +53,7 @@ let lastScroll = 0;
 function toBottom() {
   sticks = true;
   window.scrollTo(0, document.documentElement.scrollHeight);
+  lastScroll = window.scrollY; // else the scroll event, which comes later, would look like one by the reader
 }
 window.addEventListener("scroll", () => {
   if (window.scrollY < lastScroll && !atEnd()) sticks = false;
