@@ -177,6 +177,7 @@ def test_a_thread_reads_like_a_branch(repo: Repo) -> None:
     (entry,) = repo.log(name, meta=f"langgraph.checkpoint={newest}")
     assert entry.facts["langgraph.thread"] == "Ä/t 1"
     assert [hit.ref for hit in repo.search("second")][:1] == [name]
+    assert [hit.ref for hit in repo.search("second", session="Ä/t 1")][:1] == [name], "by its id"
     assert not repo.branches.list()
     assert not repo.tags.list()
     assert not repo.maintenance.fsck()

@@ -317,6 +317,8 @@ def test_prompts_need_the_users_permission(repo: Repo) -> None:
     BriefPermission(repo.store, repo.writer.environment).grant()
     repo.trajectories.start("Indent", task=None)
     found = ask(repo, lambda client: client.get_prompt("brief", {"task": "Indent"}))
+    unknown = partial(Client.get_prompt, name="brief", arguments={"session": "x"})
+    assert "no argument 'session'; brief takes task" in protocol_error(repo, unknown)
     text = found.messages[0].content.text
     assert "<trace-brief>" in text
     assert "not instructions" in text

@@ -130,6 +130,7 @@ def test_filters(ok: Run, repository: Trace) -> None:
         refused = repository("search", *wrong, "tabs")
         assert (refused.code, said in refused.err) == (2, True), refused
     assert hits("--session", "89c6", "tabs") == hits("tabs")
+    assert hits("--session", "The word counts", "tabs") == hits("tabs"), "by its title"
     assert hits("--tool", "Bash", "pytest") >= 1
     assert not hits("--until", "2026-03-01", "tabs")
     assert hits("--until", "2026-03-02", "tabs") == hits("tabs"), "a date is its whole day"

@@ -12,7 +12,14 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.context import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult, Tool, ToolAnnotations
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolResult,
+    GetPromptResult,
+    InputRequiredResult,
+    Tool,
+    ToolAnnotations,
+)
 
 from trace_store import __version__, errors
 from trace_store.mcp.answers import NOTE, AnswerWriter
@@ -90,6 +97,19 @@ class _Server(MCPServer[Any]):
         for each in arguments.keys() - known.keys():
             raise ToolError(f"no argument {each[:40]!r}; {name} takes {', '.join(known)}")
         return await super().call_tool(name, arguments, context)
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[Any, Any] | None = None,
+    ) -> GetPromptResult | InputRequiredResult:
+        prompts = {each.name: each.arguments or [] for each in await super().list_prompts()}
+        known = [each.name for each in prompts.get(name, [])]
+        for each in sorted({*(arguments or {})} - {*known}) if name in prompts else ():
+            takes = f"takes {', '.join(known)}" if known else "takes none"
+            raise _prompt_error(f"no argument {each[:40]!r}; {name} {takes}")
+        return await super().get_prompt(name, arguments, context)
 
     async def list_tools(self) -> list[Tool]:
         return [

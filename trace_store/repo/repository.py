@@ -12,6 +12,7 @@ import trace_store
 from trace_store import errors, history
 from trace_store.base import check
 from trace_store.base.environment import Environment
+from trace_store.base.frozen import replace
 from trace_store.contracts.ref_names import full_name
 from trace_store.disk.layout import is_stopped_file
 from trace_store.repo.line import Line
@@ -490,16 +491,24 @@ class Repo(Line):
         check.count(**times)
         check.text(**{name: given for name, given in filters.items() if name not in times})
         wanted = trace_store.search.query.SearchFilter(**filters)
-        return trace_store.search.query.search(
-            self.store,
-            query,
-            wanted,
-            limit=limit,
-            regex=regex,
-            ranked=ranked,
-            phrases=phrases,
-            hidden=hidden,
-            echoes=echoes,
-            progress=progress,
-            unmatched=unmatched,
-        )
+        given: dict[str, Any] = {
+            "limit": limit,
+            "regex": regex,
+            "ranked": ranked,
+            "phrases": phrases,
+            "hidden": hidden,
+            "echoes": echoes,
+            "progress": progress,
+            "unmatched": unmatched,
+        }
+        find = trace_store.search.query.search
+        try:
+            return find(self.store, query, wanted, **given)
+        except errors.InvalidInputError as error:
+            if error.code != errors.ErrorCode.SESSION_NOT_FOUND:
+                raise
+            try:
+                ref = self.sessions.get(wanted.session).ref  # a title, such as the id of a thread
+            except errors.TraceError:
+                raise error from None
+        return find(self.store, query, replace(wanted, session=ref), **given)

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Any
 
 from trace_store.base import check
-from trace_store.base.frozen import value
+from trace_store.base.frozen import replace, value
 from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
 from trace_store.context.file_paths import normal_path, normal_paths
@@ -203,6 +203,7 @@ def search(
         ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
     """
     wanted = wanted or SearchFilter()
+    wanted = replace(wanted, session=wanted.session.removeprefix(BRANCHES).removeprefix("refs/"))
     check.storable(query=query, **{each: getattr(wanted, each) for each in _TEXT_FILTERS})
     pattern = _compile_pattern(query) if regex else None
     match = "" if regex else fts_query(query)
