@@ -14,7 +14,7 @@ def test_a_task_that_does_not_exist_is_an_error(ok: Run, trace: Trace) -> None:
     assert "Count words" in ok("brief", "--task", "wc-12").text
     for words in ("count the words", "words"):
         assert "Count words" in ok("brief", "--task", words).text
-    for words in ("tabs that nobody has", "nosuch"):
+    for words in ("tabs and zebras", "nosuch"):
         assert "Nothing is recorded that bears on this." in ok("brief", "--task", words).text
 
 

@@ -1,4 +1,4 @@
-"""Compactions that an agent or a provider made are listed as those of Trace."""
+"""Compactions by an agent or a provider are listed like Trace's own."""
 
 from __future__ import annotations
 

@@ -179,6 +179,7 @@ def test_a_purge_removes_what_travels(imported: Path, ok: Run) -> None:
     [
         lambda entry: [entry[0], entry[1][:-1]],
         lambda entry: [[*entry[0][:1], "many", *entry[0][2:]], entry[1]],
+        lambda entry: [[*entry[0][:5], "", *entry[0][6:]], entry[1]],
         lambda entry: [[b"short", *entry[0][1:]], entry[1]],
         lambda entry: [entry[0], [7, *entry[1][1:]]],
         lambda entry: None,

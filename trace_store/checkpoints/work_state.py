@@ -307,9 +307,7 @@ def work_state(
     said, is_last = _last_answer(messages)
     findings = _findings(messages, activity)
     known = "\n".join(prompts)
-    constraints, former = current_statements(
-        list(dict.fromkeys(_constraints(messages, asked))), str
-    )
+    constraints, former = current_statements(list(_constraints(messages, asked)), str)
     decided = [each for each in _decisions(messages) if each.text not in known]
     decisions, revised = current_statements(decided, lambda each: each.text)
     return WorkState(

@@ -218,7 +218,7 @@ def publish_lists(store: Store, *, tidy: bool = False) -> int:
 
 
 def branch_from_lists(contexts: ContextCompiler, ref: str, tip: ObjectId) -> CompiledContext | None:
-    """Return the context of a branch by what is known of it, for its numbers; None if it must be read."""
+    """Return a context with the numbers that lists have of a branch; None if it must be read."""
     disk, layout = contexts.store.disk, contexts.store.layout
     if not disk.exists(layout.session_list_file) and not disk.exists(layout.info_dir):
         return None

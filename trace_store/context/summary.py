@@ -36,8 +36,6 @@ CALL_SEARCH_COMMITS = 64
 """Search at most this many commits before a summary for the call of a result."""
 MOST_APPENDED_COMMITS = 512
 """A summary is continued over at most this many commits; an index is built for more."""
-
-
 LIMIT = 1 << 53
 """Counts are smaller, also those that a stranger wrote."""
 
@@ -167,19 +165,16 @@ def context_from_summary(
         commits.append((oid, commit))
         oid = commit.parents[0] if commit.parents else None
     summary: ContextSummary | None = found[oid]
-    if commits:
-        try:
-            summary = _Growth(contexts, found[oid]).over(commits[::-1])
-        except (errors.NotFoundError, errors.FormatError):
-            return None  # likewise
-    if summary is None:
-        return None
     try:
+        if commits:
+            summary = _Growth(contexts, found[oid]).over(commits[::-1])
+        if summary is None:
+            return None
         counting = _counting_of(contexts, summary)
         if summary.tools is not None:
             contexts.read_commit(summary.tools)
     except (errors.NotFoundError, errors.FormatError):
-        return None  # a summary from elsewhere names what is not here
+        return None  # a list from elsewhere names an absent commit
     if _counting_name(counting) != summary.counted:
         return None
     source = _SummarySource(contexts, summary, counting)
@@ -302,9 +297,19 @@ class SummaryView(IndexView):
         base: ContextSummary,
         since: Sequence[tuple[bytes, Commit]],
     ) -> None:
-        number, nobody = summary.message_count, bytes(16)
+        number, no_birth = summary.message_count, bytes(16)
         last = MessageRecord(
-            *(nobody, 0, summary.tip, 0, summary.tip, 0, form.MARKER | form.END, "user", FREEFORM),
+            *(
+                no_birth,
+                0,
+                summary.tip,
+                0,
+                summary.tip,
+                0,
+                form.MARKER | form.END,
+                "user",
+                FREEFORM,
+            ),
             *(0, form.START, bytes(32), number),
         )
         super().__init__(

@@ -44,7 +44,7 @@ BRIEF = "Before you start, read what Trace has recorded about this project:"
 
 
 Hint = Callable[[errors.TraceError], str]
-"""Returns what a person is told to do about an error, or ""."""
+"""Returns the hint that the command line shows for an error, or ""."""
 
 
 def no_hint(_: errors.TraceError) -> str:

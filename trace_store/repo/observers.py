@@ -96,34 +96,29 @@ def _import_capture(writer: Writer) -> Watcher | None:
     return _ImportCapture(writer) if is_on else None
 
 
-class _ImportCapture:
-    """Records the blocks (decisions, findings, …) in imported messages in a trajectory."""
+class _AtEnd:
+    """Works at the end of an import: part of an unfinished file comes with its next import."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
     def note(self, *_: object) -> None:
-        """Wait for the end of the import: blocks of an unfinished file are read with its next part."""
+        """Wait for the end of the import."""
 
     def end_file(self, _: object) -> None:
         """Wait for the end of the import."""
+
+
+class _ImportCapture(_AtEnd):
+    """Records the blocks (decisions, findings, …) in imported messages in a trajectory."""
 
     def end(self, tips: Mapping[str, ObjectId]) -> None:
         """Record the blocks on the branches that were imported."""
         trace_store.trajectories.trajectories.Trajectories(self._writer).capture.after_import(tips)
 
 
-class _Listing:
+class _Listing(_AtEnd):
     """Lists the sessions of an import at its end, so that no later command needs to read them for that."""
-
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-
-    def note(self, *_: object) -> None:
-        """Wait for the end of the import."""
-
-    def end_file(self, _: object) -> None:
-        """Wait for the end of the import."""
 
     def end(self, tips: Mapping[str, ObjectId]) -> None:
         """List the sessions that were imported."""

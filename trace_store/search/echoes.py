@@ -17,7 +17,7 @@ from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
 READING_TOOLS = ("search", "log", "show", "compile", "diff", "why")
 WRITING_TOOLS = ("decision", "finding", "pin", "checkpoint")
 TOOL_PREFIX = "trace_"
-"""Begins the names of all tools of the MCP server, so that they do not hide those of other servers."""
+"""Prefix of the names of the MCP server's tools, which keeps them apart from other servers' tools."""
 BRIEF_BEGIN = "<trace-brief>"
 _OWN_TOOL = re.compile(
     rf"(?:|.*__|(?:.*[^A-Za-z0-9])?trace[^A-Za-z0-9]){TOOL_PREFIX}(?:{'|'.join((*READING_TOOLS, *WRITING_TOOLS))})$",

@@ -35,7 +35,7 @@ ESCAPED = (
 )
 """The escapes that make unescaping necessary."""
 ESCAPES = len(RULES)
-"""The number of `ESCAPED` in a first pass, behind those of the rules."""
+"""The number of `ESCAPED` in a first pass; the rules have the smaller ones."""
 
 FirstPass = Callable[[bytes], list[int] | None]
 """Returns the numbers of the patterns that may match in a text, in any order; None or an empty list for none."""

@@ -138,7 +138,7 @@ class SessionInfo:
 
 @value
 class SessionRow:
-    """What is saved of a session at a commit: fields of `SessionInfo`; `recorded` are its facts."""
+    """The saved fields of a session at a commit; `recorded` are its facts."""
 
     agent: str
     session: str
@@ -164,7 +164,7 @@ class SessionRow:
         """Return the row with these fields, which may come from anybody.
 
         Raises:
-            TypeError: they are not those of a row.
+            TypeError: they do not fit.
         """
         row = cls(*data)
         for name in fields(row):
@@ -239,7 +239,7 @@ def _read(
     rows = {}
     for each in before:
         row = _row_of(each, ref)
-        if row is None or each.summary.counted.split()[0] != encoding:
+        if row is None or each.summary.counted.partition(" ")[0] != encoding:
             continue
         if each.summary.tip == tip:
             return each, row
@@ -254,7 +254,7 @@ def _read(
 
 
 def _row_of(entry: ListEntry, ref: str) -> SessionRow | None:
-    """Return the row of an entry; None if it cannot be that of this branch.
+    """Return the row of an entry; None if it cannot belong to this branch.
 
     Names find sessions, so another working copy may only say those that the branch has.
     """

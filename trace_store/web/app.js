@@ -558,7 +558,7 @@ async function refreshPage() {
 }
 let lastContent = main.innerHTML;
 
-// Show new content. A form stays as it is, with what somebody has typed.
+// Show new content. A form stays as it is, with the typed text.
 function replaceMain(content) {
   const form = $(":scope > form", main);
   const nodes = [...content.childNodes];

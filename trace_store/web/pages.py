@@ -228,7 +228,7 @@ def _changes(
     before: ObjectId | None,
     stop: int,
 ) -> Iterator[Markup]:
-    """Yield what differs from the step before, and what is left in the prompt cache of the request before.
+    """Yield the difference from the step before, and how much of the previous request is still in the prompt cache.
 
     The context before a message is a request, so both are the same for it.
     """
@@ -240,7 +240,7 @@ def _changes(
         found, sent = repo.diff(before, oid), request_before(repo, oid)
         cached = found if sent == before else repo.diff(sent, oid)
         if breach_of(cached) and breach_of(found):
-            cached = found  # of several breaches, the page shows that of its own step
+            cached = found  # of several breaches, show this step's
         sent = None if sent == oid else sent
         yield _section("Since the step before", _difference(found, sent, cached, name))
 

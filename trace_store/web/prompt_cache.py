@@ -14,7 +14,7 @@ from trace_store.objects import operations as ops
 from trace_store.repo.repository import Repo
 
 APPENDS = {ops.ADD, ops.USAGE, ops.CONFIG}
-"""Operations that change nothing of what was sent before."""
+"""Operations that leave earlier messages as they are."""
 BREACHES = {
     REMOVED: "was removed",
     EDITED: "was edited",
@@ -43,7 +43,7 @@ class Breach:
 def request_before(repo: Repo, commit: ObjectId) -> ObjectId | None:
     """Return the commit whose context was sent last, up to a commit: the parent of the last answer.
 
-    A first commit with an answer has no parent, so it stands for its request.
+    If the first commit has an answer, its own context is taken as the request.
     """
     answer = next(filter(_is_answer, _steps(repo, commit)), None)
     return next(iter(answer.parents), answer.oid) if answer is not None else None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 GIT = "git"
 _REMOVED = {HOOKS: "hooks", SERVER: "server", TRUST: "trust in the hooks"}
-"""What is removed from settings, by the kind of our entry."""
+"""The name of each kind of entry, as `uninstall` prints it."""
 MAXIMUM_HOOK_INPUT_BYTES = 1 << 23
 SHOWN_SESSIONS = 5
 _NAMES = Argument(
