@@ -245,7 +245,7 @@ class Rendered:
 
     def to_bytes(self) -> bytes:
         """Return the request as UTF-8: JSON without spaces, or the text itself."""
-        return providers.wire.to_bytes(self.request)
+        return providers.wire.document_to_bytes(self.request)
 
 
 @value
