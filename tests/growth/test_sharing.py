@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+
+import pytest
 
 import trace_store
 from tests.growth.conftest import Growth, messages
 from tests.growth.support.stores import Place
 from trace_store.capture.spool import WorkerLock
+from trace_store.history import status
 
 SAMPLE = Path(trace_store.__file__).parent / "samples" / "claude-code.jsonl"
 FILE = "session.jsonl"
@@ -135,3 +139,20 @@ def test_bundle_import(growth: Growth) -> None:
 
 def test_repair(growth: Growth) -> None:
     growth.check(lambda place: place.trace("repair", "--dry-run"))
+
+
+def cloned(place: Place) -> None:
+    """Remove what git does not carry, as in a new clone, and run a first command."""
+    place.close()
+    for name in ("cache", "HEAD", "index", "journal", "local", "locks", "logs", "tmp"):
+        path = place.folder / ".trace" / name
+        if path.is_dir():
+            shutil.rmtree(path)
+    place.trace("log", "-n", "1")
+    place.trace("status")
+
+
+@pytest.mark.parametrize("words", [["status"], ["log", "-n", "5"], ["show"]])
+def test_reading_a_clone(growth: Growth, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "MOST_DATED_BRANCHES", 4)
+    growth.check(lambda place: place.trace(*words), before=cloned)

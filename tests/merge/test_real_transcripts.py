@@ -11,7 +11,7 @@ import pytest
 from tests.importers.support.transcripts import each_chosen_file
 from trace_store import Environment, Repo, context
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.merge.conflicts import Conflict
 from trace_store.providers.rendering import FAULTS, LEADING_ASSISTANT
 from trace_store.writer import Writer

@@ -50,10 +50,28 @@ def test_walks_agree_with_the_model(made: Graph, data: st.DataObject) -> None:
     common = past(made, one) & past(made, other)
     best = {c for c in common if not any(c in past(made, d) for d in common if d != c)}
     assert set(graph.merge_bases(one, other, parents)) == best
+    near = graph.near_merge_base(one, other, parents, data.draw(st.integers(0, 6)))
+    assert near is None or best == {near}
     order = list(graph.topological([one], parents, hidden=[other]))
     assert set(order) == past(made, one) - past(made, other)
     for place, oid in enumerate(order):
         assert not set(made[oid]) & set(order[:place])
+
+
+def test_two_short_lines_are_all_that_is_read_for_their_merge_base() -> None:
+    names = [name(number) for number in range(100)]
+    made = {oid: names[max(n - 1, 0) : n] for n, oid in enumerate(names)}
+    side = name(1000)
+    made[side] = [names[95]]
+    read: list[ObjectId] = []
+
+    def parents(oid: ObjectId) -> list[ObjectId]:
+        read.append(oid)
+        return made[oid]
+
+    assert graph.near_merge_base(names[-1], side, parents, 64) == names[95]
+    assert len(read) < 10
+    assert graph.near_merge_base(names[-1], names[0], parents, 64) is None
 
 
 def test_a_long_history_needs_no_recursion() -> None:

@@ -159,6 +159,10 @@ class Commits:
 
     def merge_bases(self, one: ObjectId, other: ObjectId) -> list[ObjectId]:
         """Return the best common ancestors, sorted; raises as `topological`."""
+        if not self.has_table():
+            near = graph.near_merge_base(one, other, self.parents, TABLE_THRESHOLD)
+            if near is not None:
+                return [near]
         indexed = self.rows([one, other])
         if indexed is not None:
             rows, (first, second) = indexed

@@ -93,6 +93,24 @@ def merge_bases(one: ObjectId, other: ObjectId, parents: ParentsOf) -> list[Obje
     return sorted(maximal(common, parents))
 
 
+def near_merge_base(
+    one: ObjectId, other: ObjectId, parents: ParentsOf, limit: int
+) -> ObjectId | None:
+    """Return the only merge base if both lines reach it without merges, within `limit` commits each; else None."""
+    lines: tuple[dict[ObjectId, None], dict[ObjectId, None]] = ({}, {})
+    at: list[ObjectId | None] = [one, other]
+    for _ in range(limit):
+        for side, oid in enumerate(at):
+            if oid is None:
+                continue
+            if oid in lines[1 - side]:
+                return oid
+            lines[side][oid] = None
+            above = parents(oid)
+            at[side] = above[0] if len(above) == 1 else None
+    return None
+
+
 class TopologicalQueue:
     """Queue of commits whose children have all been yielded.
 

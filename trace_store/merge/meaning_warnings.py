@@ -167,7 +167,15 @@ def loose_ends(state: Fold, touched: Iterable[Address]) -> list[MeaningWarning]:
 
 def newly_loose(before: Fold, after: Fold) -> list[MeaningWarning]:
     """Return warnings about messages whose other half was visible before and is not now."""
-    old = [entry.address for entry in before.visible()]
+    changed = [
+        entry.address
+        for entry in before.entries
+        if entry.address not in after or after.entry(entry.address) is not entry
+    ]
+    units = {
+        each for side in (before, after) for a in changed if a in side for each in side.unit(a)
+    }
+    old = [a for a in before.in_order(units) if before.entry(a).visible]
     was = {(each.kind, each.address) for each in loose_ends(before, old)}
     now = loose_ends(after, old)
     return [each for each in now if (each.kind, each.address) not in was]
@@ -206,10 +214,11 @@ def changed_premises(was: Fold, now: Fold, new: Collection[Address]) -> list[Mea
     added = [
         entry
         for entry in takewhile(lambda entry: entry is not answer, now.entries)
-        if entry.visible
-        and (is_instruction(entry) or _is_from_user(entry))
-        and entry.address not in was
+        # Most messages are in both, and to look at the role of one is dear.
+        if entry.address not in was
         and entry.address not in new
+        and entry.visible
+        and (is_instruction(entry) or _is_from_user(entry))
     ]
     if added:
         found.append(_warning(INSTRUCTION_ADDED, answer, added))

@@ -32,6 +32,7 @@ from trace_store.merge.merge3 import three_way
 from trace_store.merge.merge_commits import MAXIMUM_ATTEMPTS, lost_race
 from trace_store.merge.result import DONE, STOPPED, UP_TO_DATE, Rewrite
 from trace_store.merge.todo import DROP, EDIT, FIXUP, REVERT, SQUASHING, Step, add_new_commits
+from trace_store.merge.touched import merge_touched
 from trace_store.objects import operations as ops
 from trace_store.objects.address import resolve_calls
 from trace_store.objects.commit import PICKED, REVERTS, REWRITES, Commit
@@ -41,7 +42,8 @@ from trace_store.store.revision import resolve_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     from trace_store.llm.contract import Model
     from trace_store.merge.conflicts import Answer, Conflict
@@ -50,6 +52,10 @@ if TYPE_CHECKING:
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Operation
     from trace_store.writer import Change, Writer
+
+
+MAXIMUM_STEPS = 64
+"""Maximum number of commits to apply to a context, instead of reading that of the last one."""
 
 
 class ReplayedCommits:
@@ -101,6 +107,39 @@ class ReplayedCommits:
         return oid, commit
 
 
+class OriginalContexts:
+    """The contexts of the commits that are replayed: one at a time, since they mostly follow each other."""
+
+    def __init__(self, cache: ContextCache) -> None:
+        self._cache = cache
+        self._state = Fold()
+        self._tip: ObjectId | None = None
+        self._is_contained = False
+
+    def before(self, oid: ObjectId, ours: Callable[[], Fold]) -> tuple[Fold, bool]:
+        """Return the context before a commit, valid until the next call, and whether ours has all of its messages."""
+        line: list[tuple[ObjectId, Commit]] = []
+        at = self._parent(oid)
+        while at is not None and at != self._tip and len(line) < MAXIMUM_STEPS:
+            line.append((at, self._cache.commit(at)))
+            at = self._parent(at)
+        if at is None or at != self._tip:
+            self._tip = self._parent(oid)
+            self._state = self._cache.before(oid).copy()
+            # Ours is folded second, so that it continues from this context and shares its entries.
+            self._is_contained = self._state.addresses() <= ours().addresses()
+            return self._state, self._is_contained
+        for each, commit in reversed(line):
+            self._state.apply(each, commit)
+            self._tip = each
+            added = ops.added_messages(commit, each)
+            self._is_contained &= all(address in ours() for address, _ in added)
+        return self._state, self._is_contained
+
+    def _parent(self, oid: ObjectId) -> ObjectId | None:
+        return next(iter(self._cache.commit(oid).parents), None)
+
+
 class Replay:
     """A pick, revert or rebase in progress, from its inputs to the transaction."""
 
@@ -126,6 +165,7 @@ class Replay:
     def _reset(self) -> None:
         """Reset the results, to start on the branch's current tip."""
         self._before: ObjectId | None = None
+        self._originals = OriginalContexts(self._cache)
         self._made: list[tuple[ObjectId, ObjectId]] = []
         self._dropped: list[ObjectId] = []
         self._there: list[ObjectId] = []
@@ -289,18 +329,25 @@ class Replay:
 
     def _merge(self, step: Step, replayed: ReplayedCommits, prefix: str) -> MergePlan:
         """Return the plan of a three-way merge of a step; `prefix` precedes the keys of conflicts."""
-        before, ours = self._cache.before(step.oid), replayed.state
-        after, reverts = self._cache.fold(step.oid), step.action == REVERT
-        base, theirs = (after, before) if reverts else (before, after)
-        return three_way(
-            *(base, ours, theirs),
-            resolutions=self._stop.resolutions,
-            favour=self._stop.inputs.get("favour", ""),
-            step=prefix,
-            reverts=reverts,
-            put=self._change.put,
-            read=self._store.objects.read,
-        )
+        options: dict[str, Any] = {
+            "resolutions": self._stop.resolutions,
+            "favour": self._stop.inputs.get("favour", ""),
+            "step": prefix,
+            "put": self._change.put,
+            "read": self._store.objects.read,
+        }
+        if step.action == REVERT:
+            before, after = self._cache.before(step.oid), self._cache.fold(step.oid)
+            return three_way(after, replayed.state, before, reverts=True, **options)
+        commit = self._cache.commit(step.oid)
+        base, is_contained = self._originals.before(step.oid, lambda: replayed.state)
+        if is_contained:
+            plan = merge_touched(step.oid, commit, base, replayed.state, **options)
+            if plan is not None:
+                return plan
+        theirs = base.copy()
+        theirs.apply(step.oid, commit)
+        return three_way(base, replayed.state, theirs, **options)
 
     def _append_plan(
         self, oid: ObjectId, commit: Commit, replayed: ReplayedCommits
@@ -424,7 +471,9 @@ class Replay:
         if operations:
             operations[:0] = plan.wordings
         grows = bool(operations) and all(map(_keeps_order, operations))
-        replayed.last_original = step.oid if grows and ops.added_by(old) else None
+        stays = replayed.last_original in old.parents[:1] and all(map(_keeps_end, operations))
+        ends = (grows and ops.added_by(old)) or (operations and stays)
+        replayed.last_original = step.oid if ends else None
         reverts = step.action == REVERT
         # A rebase keeps commits that are empty from the beginning, such as merges.
         if not operations and (old.operations or not self._rebases):
@@ -673,6 +722,14 @@ def _only_appends(commit: Commit) -> bool:
 def _keeps_order(operation: Operation) -> bool:
     """Return True if an operation neither moves, replaces nor inserts messages."""
     return operation.name not in (ops.MOVE, ops.REPLACE) and "after" not in operation.fields
+
+
+def _keeps_end(operation: Operation) -> bool:
+    """Return True if an operation adds, hides and moves nothing."""
+    fields = operation.fields
+    return operation.name == ops.EDIT or (
+        operation.name == ops.ANNOTATE and "priority" not in fields
+    )
 
 
 def _may_answer(commit: Commit) -> bool:

@@ -10,6 +10,7 @@ from trace_store.context.fold import Fold
 from trace_store.context.snapshots import fold_of
 from trace_store.contracts import Transaction
 from trace_store.merge.merge3 import three_way
+from trace_store.merge.touched import merge_touched
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit, read_commit
 from trace_store.objects.content import ObjectCollector
@@ -123,7 +124,17 @@ class History:
     def pick(self, tip: ObjectId, oid: ObjectId, favour: str) -> tuple[ObjectId, list[Conflict]]:
         """Cherry-pick a commit onto a tip."""
         plan, met = self.plan(self.parent(oid), tip, oid, favour)
+        self.check_touched(tip, oid, plan, favour)
         return self._on(tip, plan), met
+
+    def check_touched(self, tip: ObjectId, oid: ObjectId, plan: MergePlan, favour: str) -> bool:
+        """Assert that a merge of the touched messages alone has the same result, and return True if it has one."""
+        sides = self.fold(self.parent(oid)), self.fold(tip)
+        if not sides[0].addresses() <= sides[1].addresses():
+            return False
+        found = merge_touched(oid, self._read(oid), *sides, favour=favour, put=self._gathering.put)
+        assert found is None or found == plan
+        return found is not None
 
     def revert(self, tip: ObjectId, oid: ObjectId, favour: str) -> tuple[ObjectId, list[Conflict]]:
         """Take a commit back."""
