@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from trace_store.base import gc_pause
 from trace_store.base.gc_pause import paused
 
 
@@ -43,6 +44,29 @@ def test_what_was_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+@pytest.mark.skipif(not hasattr(gc, "freeze"), reason="this Python cannot set objects aside")
+def test_only_very_many_objects_become_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc_pause, "MANY", 5_000)
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 0)  # the suite has set objects aside
+    for count, is_many in ((2_000, False), (20_000, True)):
+        gc.collect()
+        with paused:
+            made: list[list[int]] = [[] for _ in range(count)]
+            assert len(gc.get_objects(0)) >= count
+        assert (len(gc.get_objects(0)) < count) == is_many
+        assert any(each is made[-1] for each in gc.get_objects())
+
+
+@pytest.mark.skipif(not hasattr(gc, "freeze"), reason="this Python cannot set objects aside")
+def test_what_a_program_froze_stays_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc_pause, "MANY", 5_000)
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: 1)
+    monkeypatch.setattr(gc, "unfreeze", lambda: pytest.fail("it is not ours"))
+    with paused:
+        made: list[list[int]] = [[] for _ in range(20_000)]
+    assert made
 
 
 def another_holder() -> tuple[threading.Thread, threading.Event]:

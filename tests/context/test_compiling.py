@@ -36,6 +36,7 @@ from trace_store.errors import (
 )
 from trace_store.history import commit as writing
 from trace_store.maintenance.fsck import check_indexes
+from trace_store.maintenance.fsck_objects import ObjectChecks
 from trace_store.objects.commit import Commit, Operation
 from trace_store.providers.validity import NOT_RECORDED
 from trace_store.writer import Writer
@@ -244,10 +245,13 @@ def test_a_flipped_bit_in_a_record_is_seen_and_the_index_made_anew(repo: Repo) -
             path.write_bytes(whole)
             flip(path, HEADER_BYTES + record * MESSAGE_BYTES + 100, 4)
             with Repo.open(repo.store.layout.root + "/..", environment=ADA) as again:
-                assert [f.code for f in check_indexes(again.store)] == ["compile-index-differs"]
+                assert [
+                    f.code
+                    for f in check_indexes(again.store, ObjectChecks(again.store.objects), {})
+                ] == ["compile-index-differs"]
                 assert texts(again.compile()) == expected["texts"]
                 assert again.compile().tools == expected["tools"]
-                assert not list(check_indexes(again.store))
+                assert not list(check_indexes(again.store, ObjectChecks(again.store.objects), {}))
 
 
 def test_a_flipped_bit_in_what_was_counted_is_counted_again(repo: Repo) -> None:

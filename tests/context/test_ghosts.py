@@ -121,7 +121,7 @@ def test_restore_puts_it_back_at_its_place(repo: Repo) -> None:
 def test_real_messages_have_at_most_twenty_tokens(tmp_path: Path) -> None:
     tokenizers = [get_tokenizer(name) for name in ("cl100k_base", "o200k_base")]
     with Store.init(str(tmp_path / ".trace")) as store:
-        importers.import_file.import_paths(Writer(store), [str(path) for path in real_files()])
+        importers.import_paths.import_paths(Writer(store), [str(path) for path in real_files()])
         repo = Repo(store, author="Ada <ada@example.org>")
         seen: dict[bytes, str] = {}
         with_subject = 0
@@ -139,7 +139,7 @@ def test_real_messages_have_at_most_twenty_tokens(tmp_path: Path) -> None:
 def test_every_provider_takes_ghosts_of_real_calls(path: Path, tmp_path: Path) -> None:
     """Every third unit leaves a ghost; restoring gives the same context as before."""
     with Store.init(str(tmp_path / ".trace")) as store:
-        importers.import_file.import_paths(Writer(store), [str(path)])
+        importers.import_paths.import_paths(Writer(store), [str(path)])
         repo = Repo(store, author="Ada <ada@example.org>")
         branch = max(repo.branches.list(), key=lambda each: len(repo.compile(each.name)))
         repo.branches.switch(branch.name)

@@ -149,21 +149,15 @@ def reads(repo: Repo, tip: bytes) -> Counter[bytes]:
     return found
 
 
-def test_a_fold_of_many_commits_is_kept_and_gone_on_from(repo: Repo) -> None:
+def test_a_fold_of_many_commits_is_kept_before_the_tip(repo: Repo) -> None:
     tip = repo.resolve("HEAD")
     assert (reads(repo, tip).total(), len(files(repo))) == (20, 1)
-    assert reads(repo, tip).total() == 0
+    assert reads(repo, tip).total() == 2
     repo.edit("HEAD.0", "other words")
-    assert reads(repo, repo.resolve("HEAD")).total() == 1
+    assert reads(repo, repo.resolve("HEAD")).total() == 3
     assert len(files(repo)) == 1
-    assert reads(repo, repo.resolve("HEAD~3")).total() == 18  # earlier commits have no stored fold
-
-
-def test_one_from_before_is_kept_for_merges(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "BACK", 5)
-    assert (reads(repo, repo.resolve("HEAD")).total(), len(files(repo))) == (20, 2)
-    assert reads(repo, repo.resolve("HEAD~3")).total() == 2
-    assert reads(repo, repo.resolve("HEAD~5")).total() == 0
+    assert reads(repo, repo.resolve("HEAD~3")).total() == 0  # the base of a merge
+    assert reads(repo, repo.resolve("HEAD~4")).total() == 17  # earlier commits have no stored fold
 
 
 def test_a_fold_of_many_messages_of_one_commit_is_kept(repo: Repo) -> None:
@@ -190,8 +184,8 @@ def test_the_oldest_go(repo: Repo) -> None:
         reads(repo, repo.resolve("HEAD"))
     tips = [path.name.partition("-")[2] for path in files(repo)]
     assert len(tips) == snapshots.KEPT
-    assert tips[-1] == str(repo.resolve("HEAD"))
-    assert tips[0] == str(repo.resolve(f"HEAD~{6 * (snapshots.KEPT - 1)}"))
+    assert tips[-1] == str(repo.resolve("HEAD~2"))
+    assert tips[0] == str(repo.resolve(f"HEAD~{6 * (snapshots.KEPT - 1) + 2}"))
 
 
 @pytest.mark.parametrize("damage", ["short", "flipped", "empty", "version", "other"])
@@ -211,7 +205,7 @@ def test_what_is_damaged_is_made_anew(repo: Repo, damage: str) -> None:
         data = data[: len(data) - 1 if damage == "short" else 0]
     path.write_bytes(data)
     assert reads(repo, tip).total() == 20
-    assert reads(repo, tip).total() == 0
+    assert reads(repo, tip).total() == 2
 
 
 def test_a_file_is_of_one_commit(repo: Repo) -> None:
@@ -236,8 +230,8 @@ def test_a_fold_of_another_line_begins_where_the_lines_part(repo: Repo) -> None:
     repo.append("user", "ours")
     repo.branches.switch("side")
     repo.append("user", "theirs")
-    assert reads(repo, repo.resolve("HEAD")).total() == 1
-    assert reads(repo, repo.resolve("main")).total() == 1
+    assert reads(repo, repo.resolve("HEAD")).total() == 3
+    assert reads(repo, repo.resolve("main")).total() == 3
 
 
 def test_units_are_kept(repo: Repo) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgpack
@@ -96,3 +98,23 @@ def test_damage_is_told(tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes().replace(blob, blob[:-1] + b"!"))
     with pytest.raises(CorruptObjectError):
         list(repo.compile().objects())
+
+
+@pytest.mark.parametrize(
+    "parts", [None, 5, [5], [{}], [{"blob": 5}], [{"type": "result", "call": 5}]]
+)
+def test_a_malformed_commit_of_a_forged_index_is_an_error(parts: object) -> None:
+    """An index that comes with foreign files may name a commit that was never decoded."""
+    repo = Repo.memory()
+    repo.append("user", "Plan the release.")
+    (message,) = repo.compile().messages
+    tip, forged = message.record.home_commit, {"role": "user", "parts": parts}
+
+    def read(oids: Iterable[bytes]) -> Iterator[bytes]:
+        commit = ["commit", {"ops": [["add", {"messages": [forged]}]]}]
+        return (msgpack.packb(commit) if oid == tip else b"" for oid in oids)
+
+    ((block, offsets),) = repo.compile().view.blocks()
+    with suppress(CorruptObjectError):
+        list(bulk_read.object_stream([(block, offsets)], read))
+    assert bulk_read.Loader(read).load(block, offsets[0]) is None

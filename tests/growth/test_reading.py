@@ -95,6 +95,21 @@ def test_sessions_of_which_one_grew(growth: Growth) -> None:
     )
 
 
+def test_sessions_of_which_one_was_merged(growth: Growth) -> None:
+    def merged(place: Place) -> None:
+        place.trace("branch", "side")
+        place.trace("commit", "-q", "--user", "theirs", "--branch", "side")
+        place.trace("commit", "-q", "--user", "ours")
+        place.trace("sessions")
+        place.trace("merge", "-q", "side")
+
+    growth.check(
+        lambda place: place.trace("sessions"),
+        before=merged,
+        right=lines(branches, 1),
+    )
+
+
 def test_agents(growth: Growth) -> None:
     growth.check(lambda place: place.trace("agents"), right=lines(lambda _: 0))
 
@@ -330,12 +345,9 @@ def test_config(growth: Growth) -> None:
 
 
 def test_secrets(growth: Growth) -> None:
-    def run(place: Place) -> None:
-        place.trace("secrets", "rules")
-        place.trace("secrets", "test", "-", stdin=b"nothing")
-        place.trace("secrets", "allow", "--list")
-
-    growth.check(run, before=looked)
+    growth.check(lambda place: place.trace("secrets", "rules"), before=looked)
+    growth.check(lambda place: place.trace("secrets", "test", "-", stdin=b"no"), before=looked)
+    growth.check(lambda place: place.trace("secrets", "allow", "--list"), before=looked)
 
 
 def test_without_a_repository(growth: Growth) -> None:

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.store.support.histories import append, new_store, pack_paths, reopen
+from tests.store.support.histories import MAIN, append, new_store, pack_paths, reopen
 from tests.support.examples import examples
 from trace_store.base.oid import ObjectId, hash_object
 from trace_store.errors import ClosedError, FormatError, NotFoundError
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode_blob
+from trace_store.objects.commit import Commit
 from trace_store.odb import database
+from trace_store.odb.packs import IndexedPack, Packs
 from trace_store.store.store import Store
 
 
@@ -94,3 +96,35 @@ def test_damage_is_met_as_in_reading_one(tmp_path: Path) -> None:
         else:
             assert list(many.objects.read_many([oid])) == [(oid, expected)]
     assert failures
+
+
+def test_a_walk_back_reads_neighbours_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = new_store(tmp_path)
+    for number in range(300):
+        append(store, f"message {number}")
+    pack(store)
+    store = reopen(tmp_path)
+    history: list[ObjectId] = []
+    oid = store.refs.read(MAIN)
+    one_by_one: list[bytes] = []
+    extract = Packs._extract
+
+    def noted(self: Packs, packed: IndexedPack, number: int) -> bytes:
+        data = extract(self, packed, number)
+        one_by_one.append(data)
+        return data
+
+    monkeypatch.setattr(Packs, "_extract", noted)
+    while oid is not None:
+        history.append(oid)
+        data = store.objects.read(oid)
+        assert hash_object(data) == oid
+        oid = next(iter(Commit.decode(data).parents), None)
+    assert len(history) == 300
+    assert len(one_by_one) < 30
+    one_by_one.clear()
+    for oid in random.Random(1).sample(history, 20):  # others are not read ahead
+        store.objects.read(oid)
+    assert len(one_by_one) == 20

@@ -13,6 +13,19 @@ import gc
 import os
 from _thread import allocate_lock
 
+MANY = 200_000
+"""New objects that take a collection about 50 ms to look at."""
+
+
+def _set_aside_many() -> None:
+    """Make very many new objects old, so that the next collection does not look at each.
+
+    Few pauses create so many, so garbage of other code that becomes old with them waits for the next full collection.
+    """
+    if hasattr(gc, "freeze") and gc.get_count()[0] > MANY and not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()
+
 
 class _Pause:
     """A re-entrant context manager shared by all threads."""
@@ -35,6 +48,7 @@ class _Pause:
         with self._lock:
             self._holders -= 1
             if not self._holders and self._was_enabled:
+                _set_aside_many()
                 gc.enable()
 
     def resume(self) -> None:

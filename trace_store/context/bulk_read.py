@@ -32,7 +32,7 @@ from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.codec import links
 from trace_store.objects.commit import Commit
 from trace_store.objects.message import load_message, load_parts, part_blobs
-from trace_store.objects.operations import stored_messages
+from trace_store.objects.operations import messages_in, stored_messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ MAXIMUM_BYTES = 8 * 1024 * 1024
 _UNUSUAL = MARKER | GHOST | EDITED
 PIECE_BYTES = 1024 * 1024
 _LIST_HEAD = b"\x92\xa4list"
+_MALFORMED = (TypeError, LookupError, AttributeError, ValueError)
+"""Errors of a commit that only a forged index can name: see `messages_in`."""
 
 
 class Loader:
@@ -108,7 +110,7 @@ class Loader:
         try:
             with paused:
                 self._load_contents(found, wanted)
-        except errors.TraceError:
+        except (errors.TraceError, *_MALFORMED):
             return found  # the slow path raises the error
         return found
 
@@ -145,8 +147,7 @@ class Loader:
         found: list[Stored] = []
         for _, commit, number in wanted:
             if commit != current:
-                decoded = Commit.decode(next(commits))
-                current, added = commit, stored_messages(decoded)
+                current, added = commit, messages_in(next(commits))
             if number >= len(added):
                 break
             message = added[number]
@@ -215,12 +216,17 @@ def object_stream(
     size = 0
     before = b""
     for block, offsets in blocks:
-        for data in _objects(block, before, read_data, purged):
-            buffer.append(data)
-            size += len(data)
-            if size >= PIECE_BYTES:
-                yield b"".join(buffer)
-                buffer, size = [], 0
+        try:
+            for data in _objects(block, before, read_data, purged):
+                buffer.append(data)
+                size += len(data)
+                if size >= PIECE_BYTES:
+                    yield b"".join(buffer)
+                    buffer, size = [], 0
+        except errors.TraceError:
+            raise
+        except _MALFORMED as error:
+            raise errors.CorruptObjectError(f"not a valid commit: {error}") from error
         before = home_at(block, offsets[-1])
     if buffer:
         yield b"".join(buffer)
@@ -242,7 +248,7 @@ def _objects(
         if commit != current:
             current = commit
             data = next(commits)
-            added = stored_messages(Commit.decode(data))
+            added = messages_in(data)
             if steps or commit != before:
                 written = (data,)
         if number >= len(added):

@@ -55,8 +55,27 @@ class Calls:
 
         Afterwards call `written` with the id of the commit.
         """
+        given: list[Sequence[Part]] = []
+        for message in messages:
+            given.append(message.parts)
+        made: list[Message] = []
+        for message, parts in zip(messages, self.link_parts(given), strict=True):
+            if parts is not message.parts:
+                message = Message(
+                    message.role,
+                    parts,
+                    kind=message.kind,
+                    name=message.name,
+                    model=message.model,
+                    id=message.id,
+                )
+            made.append(message)
+        return made
+
+    def link_parts(self, messages: Sequence[Sequence[Part]]) -> list[Sequence[Part]]:
+        """Return the parts of these messages as `link` does; the very parts of a message without linked results."""
         later = _first_calls(messages)
-        return [self._link_message(message, n, later) for n, message in enumerate(messages)]
+        return [self._link(parts, n, later) for n, parts in enumerate(messages)]
 
     def written(self, oid: bytes) -> None:
         """Set the id of the commit that contains the messages linked last."""
@@ -87,28 +106,19 @@ class Calls:
             or self._earlier.newest(name)
         )
 
-    def _link_message(self, message: Message, number: int, later: dict[str, int]) -> Message:
-        parts: list[Part] | None = None
-        for at, part in enumerate(message.parts):
+    def _link(self, parts: Sequence[Part], number: int, later: dict[str, int]) -> Sequence[Part]:
+        linked: list[Part] | None = None
+        for at, part in enumerate(parts):
             if isinstance(part, ToolResult) and part.call is None:
                 call = self.answer(part.call_id)
                 if call is None and later.get(part.call_id, -1) > number:
                     call = Address(HERE, later[part.call_id])
                 if call is not None:
-                    parts = parts or list(message.parts)
-                    parts[at] = ToolResult(part.call_id, part.content, part.is_error, call=call)
+                    linked = linked or list(parts)
+                    linked[at] = ToolResult(part.call_id, part.content, part.is_error, call=call)
             elif isinstance(part, ToolCall):
                 self.call(part.id, Address(HERE, number))
-        if parts is None:
-            return message
-        return Message(
-            message.role,
-            parts,
-            kind=message.kind,
-            name=message.name,
-            model=message.model,
-            id=message.id,
-        )
+        return parts if linked is None else tuple(linked)
 
 
 def link_operations(operations: Sequence[Operation], calls: Calls) -> list[Operation]:
@@ -276,10 +286,10 @@ def _link_stored(
     return {**stored, "parts": parts}
 
 
-def _first_calls(messages: Sequence[Message]) -> dict[str, int]:
+def _first_calls(messages: Sequence[Sequence[Part]]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for number, message in enumerate(messages):
-        for part in message.parts:
+    for number, parts in enumerate(messages):
+        for part in parts:
             if isinstance(part, ToolCall):
                 found.setdefault(part.id, number)
     return found

@@ -87,7 +87,12 @@ class ContextCompiler:
     """
 
     def __init__(
-        self, store: Store, *, tokenizer: Tokenizer | None = None, keeps_files: bool = True
+        self,
+        store: Store,
+        *,
+        tokenizer: Tokenizer | None = None,
+        keeps_files: bool = True,
+        reads_counts: bool = True,
     ) -> None:
         """Set the store.
 
@@ -96,10 +101,13 @@ class ContextCompiler:
             tokenizer: what counts tokens; None takes the repository's.
             keeps_files: False for one look at many branches. A branch without an index gets none, no branch's index is
                 compared with another's, and the counts of earlier processes are read only for many messages.
+            reads_counts: False for one of many looks: the counts of earlier processes are never read, since each look
+                would read all of them.
         """
         self.store = store
         self._tokenizer = tokenizer
         self.keeps_files = keeps_files
+        self._reads_counts = reads_counts
         self._commits: dict[bytes, Commit] = {}
         self._most_commits = CACHED_COMMITS if keeps_files else ONE_LOOK_COMMITS
         self._indexes: dict[str, CompileIndex] = {}
@@ -250,9 +258,7 @@ class ContextCompiler:
         self, messages: Iterable[Mapping[str, Any]], media: MediaRule | None = None
     ) -> list[MessageTokens]:
         tokenizer, _ = self._counting("")
-        if self._memo is None:
-            self._memo = self.token_memo(tokenizer, read_back=self.keeps_files)
-        read, memo = self.store.objects.read, self._memo
+        read, memo = self.store.objects.read, self._shared_memo(tokenizer, self.keeps_files)
         given = () if media is None else (media,)
         counts = [
             tokens.overhead.count_stored_message(
@@ -263,8 +269,14 @@ class ContextCompiler:
         memo.flush()
         return counts
 
+    def _shared_memo(self, tokenizer: Tokenizer, read_back: bool) -> TokenMemo:
+        if self._memo is None or self._memo.encoding != tokenizer.encoding:
+            self._memo = self.token_memo(tokenizer, read_back=read_back)
+        return self._memo
+
     def token_memo(self, tokenizer: Tokenizer, *, read_back: bool = True) -> TokenMemo:
         """Return the token cache of an encoding; without `read_back` it is write-only."""
+        read_back = read_back and self._reads_counts
         path = self.store.layout.token_memo_file(tokenizer.encoding)
         return tokens.overhead.TokenMemo(
             tokenizer.encoding, self.store.disk, path, read_back=read_back
@@ -503,10 +515,10 @@ class ContextSource:
     def token_records(
         self, view: IndexView, start: int = 0, stop: int | None = None
     ) -> list[TokenRecord]:
-        return self._column().tokens(view, self._count, start, stop)
+        return self._column().tokens(view, self.count, start, stop)
 
     def token_total(self, view: IndexView) -> TokenRecord:
-        return self._column().total(view, self._count)
+        return self._column().total(view, self.count)
 
     def tool_tokens(self, setter: bytes | None) -> int:
         if setter is None:
@@ -539,7 +551,7 @@ class ContextSource:
             at = report.about
         else:
             total, text, media = self._column().total_then(
-                *(view, measured, self._count),
+                *(view, measured, self.count),
                 lambda: self._compiler.message_sums(
                     measured.commit, self._tokenizer, self.counting(), cold=self._cold
                 ),
@@ -570,7 +582,8 @@ class ContextSource:
             )
         return self._memory
 
-    def _count(self, records: Iterator[MessageRecord], number: int) -> Iterator[MessageTokens]:
+    def count(self, records: Iterator[MessageRecord], number: int) -> Iterator[MessageTokens]:
+        """Yield the tokens of the messages of some records; `number` is how many there are."""
         tokenizer = self._tokenizer or tokens.tokenizer.get_tokenizer(
             tokens.tokenizer.DEFAULT_ENCODING
         )
@@ -592,7 +605,10 @@ class ContextSource:
     def _memo(self, tokenizer: Tokenizer, number: int) -> TokenMemo:
         if self._cold:
             return tokens.overhead.TokenMemo(tokenizer.encoding)
-        return self._compiler.token_memo(tokenizer, read_back=number > WITHOUT_MEMO)
+        compiler, read_back = self._compiler, number > WITHOUT_MEMO
+        if compiler.keeps_files:
+            return compiler.token_memo(tokenizer, read_back=read_back)
+        return compiler._shared_memo(tokenizer, read_back)
 
 
 def reported_model(contexts: ContextCompiler, commit: bytes) -> str:

@@ -398,6 +398,16 @@ class Fold:
             )
         )
 
+    def changed_since(self, before: Fold) -> list[tuple[Entry | None, Entry]]:
+        """Return the entries that changed, each after its earlier state, which is None for a new message.
+
+        `before` is the fold that this one was copied from.
+        """
+        earlier = before._by_address.get
+        return [
+            (old, entry) for entry in self.entries if (old := earlier(entry.address)) is not entry
+        ]
+
     def copy(self) -> Fold:
         """Return a fold that changes independently."""
         other = Fold()
@@ -527,8 +537,10 @@ class _CommitPosition:
 
 def is_measured(commit: Commit) -> bool:
     """Return True if a provider reported the size of a commit's context."""
-    reports = any(operation.name == ops.USAGE for operation in commit.operations)
-    return reports and objects.reports.report_of(commit) is not None
+    for operation in commit.operations:
+        if operation.name == ops.USAGE:
+            return objects.reports.report_of(commit) is not None
+    return False
 
 
 def _add(state: Fold, operation: Operation, position: _CommitPosition) -> None:

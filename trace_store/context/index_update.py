@@ -186,13 +186,25 @@ def own_fields_of(entry: Entry, known: Mapping[bytes, bytes]) -> bytes:
     record = known.get(key)
     if record is not None and not (form.flags_at(record, 0) ^ flags) & form.GHOST:
         return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), record[94:96], record[132:164])
-    role, kind = entry.message["role"], entry.message.get("kind")
+    kind = entry.message.get("kind")
+    named = bytes((role_number(entry), KINDS.index(kind if kind in KINDS else FREEFORM)))
+    return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), named, seen_of_entry(entry))
+
+
+def role_number(entry: Entry) -> int:
+    """Return the number of a message's role; raises as above."""
+    role = entry.message["role"]
     if role not in ROLES:
         raise errors.UnsupportedFormatError(
             f"a message has the unknown role {role!r}", required="role"
         )
-    named = bytes((ROLES.index(role), KINDS.index(kind if kind in KINDS else FREEFORM)))
-    return b"%b%b%b%b" % (key, flags.to_bytes(2, "little"), named, seen_of_entry(entry))
+    return ROLES.index(role)
+
+
+def record_of(entry: Entry) -> MessageRecord:
+    """Return the record of a message alone, without the fields that depend on earlier records; raises as above."""
+    own = own_fields_of(entry, {})
+    return MessageRecord.unpack(form.pack_record(own, form.flags_at(own, 0), 0, START, 0, 0))
 
 
 def marker(commit: bytes, flags: int = 0, *, count: int = 0, prefix: bytes = _UNSEEN) -> bytes:

@@ -44,7 +44,7 @@ from trace_store.objects.commit import Commit, read_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from trace_store.context.fold import ReadCommit
@@ -144,7 +144,7 @@ def pack(tip: bytes, state: Fold) -> bytes:
     entries, links, said = bytearray(), bytearray(), bytearray()
     count = 0
     for entry in state.entries:
-        answers = entry.answers
+        answers = entry.answers if entry.address in state.links else ()
         said += _pack_content(entry, msgpack.packb)
         entries += _ENTRY.pack(entry.key, entry.state | (_ANSWERS if answers else 0), len(said))
         for call in answers:
@@ -232,9 +232,7 @@ def _pack_content(entry: Entry, packb: Any) -> bytes:
 
 WORTH = 400
 """A fold is saved if it took more commits and messages than this, and than a share of its size."""
-_SHARE = 64
-BACK = 200
-"""How many commits before the tip a second snapshot is saved (or a share of them), near the base of a merge."""
+_SHARE = 32
 FOLDS_IN_MEMORY = 3
 """How many folds are cached in memory: a merge computes those of its base and both tips."""
 KEPT = 8
@@ -276,18 +274,26 @@ def _compute(store: Store, tip: bytes, known: Mapping[bytes, Fold], *, keep: boo
         older, at = commits_since(at, read, known.keys() | files.names.keys())
         line[:0] = older
         state = Fold() if at is None else known[at] if at in known else files.load(at)
-    took = len(line) + sum(ops.added_by(commit) for _, commit in line)
-    is_long = keep and took > max(WORTH, (len(state) + took) // _SHARE)
     if line:
         state = state.copy()
-        before = line[: -max(BACK, len(line) // _SHARE)] if is_long else []
-        if before:
-            state = apply_commits(state, before)
-            files.write(before[-1][0], state)
-        state = apply_commits(state, line[len(before) :])
-    if is_long:
-        files.write(tip, state)
+        costs = [1 + ops.added_by(commit) for _, commit in line]
+        limit = max(WORTH, (len(state) + sum(costs)) // _SHARE)
+        if keep and sum(costs) > limit:
+            # Some commits before the tip: that also serves a merge, whose base is earlier.
+            end = _before_last(costs, limit // 2)
+            files.write(line[end - 1][0], apply_commits(state, line[:end]))
+            line = line[end:]
+        apply_commits(state, line)
     return state
+
+
+def _before_last(costs: Sequence[int], limit: int) -> int:
+    """Return the position after which all costs together are within a limit."""
+    end = len(costs)
+    while end and limit >= costs[end - 1]:
+        end -= 1
+        limit -= costs[end]
+    return end
 
 
 def _since_known_fold(

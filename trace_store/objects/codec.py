@@ -32,6 +32,7 @@ KINDS = (BLOB, COMMIT, TAG, LIST)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 _BLOB_HEAD = b"\x92\xa4blob"
@@ -47,7 +48,7 @@ SMALL_ARRAYS = tuple(bytes((0x90 | count,)) for count in range(SHORT_HEAD_LIMIT)
 _CACHED_TEXTS = 512
 _INTEGER_FLOOR = -(2**63)
 _INTEGER_CEILING = 2**64 - 1
-_CONTAINERS, _KEYS = frozenset({dict, list, tuple}), frozenset({str})
+_CONTAINERS = frozenset({dict, list, tuple})
 _PLAIN = frozenset({bytes, ObjectId, str, int, bool, type(None)})
 """Types that msgpack encodes in one way only; it rejects integers out of range."""
 
@@ -178,18 +179,22 @@ def decode(data: bytes) -> list[Any]:
     Raises:
         CorruptObjectError: the bytes are not an object, or exceed a limit.
     """
+    value = decode_checked(data)
+    _check_nested(value)
+    return value
+
+
+def decode_checked(data: bytes) -> list[Any]:
+    """Decode an object whose keys, depth and types were checked before; raises as `decode`."""
     if len(data) > MAXIMUM_STRUCTURE_BYTES and data[:6] not in (_BLOB_HEAD, _SALTED_HEAD):
         raise errors.CorruptObjectError(f"the object has {len(data)} bytes, over the limit")
     if has_too_many_elements(data):
         raise errors.CorruptObjectError(
             f"the object has more than {MAXIMUM_TOTAL_ELEMENTS:,} elements"
         )
-    small = _unpack_small(data)
-    value = _unpack_large(data) if small is None else small
+    value = unpack_unchecked(data)
     if not isinstance(value, list) or not value or not isinstance(value[0], str):
         raise errors.CorruptObjectError("not an object: the first element is not a kind")
-    if small is None:  # mini_msgpack accepts no floats, only text as keys, and few levels
-        _check_nested(value)
     return value
 
 
@@ -285,10 +290,32 @@ def is_canonical(data: bytes) -> bool:
     Raises:
         CorruptObjectError: they are not an object.
     """
-    try:
-        return encode(decode(data)) == data
-    except errors.InvalidInputError:
-        return False
+    return inspect(data)[1]
+
+
+def inspect(data: bytes) -> tuple[list[Any], bool, list[bytes]]:
+    """Decode an object; also return whether its bytes are canonical, and the ids that it links to, without order.
+
+    Raises:
+        CorruptObjectError: as `decode`.
+    """
+    value = decode_checked(data)
+    containers = _check_nested(value)
+    links: list[bytes] = []
+    is_sorted = True
+    for container in containers:
+        items = container
+        if type(container) is dict:
+            before = ""
+            for key in container:
+                if key < before:
+                    is_sorted = False
+                before = key
+            items = container.values()
+        for item in items:
+            if type(item) is bytes and len(item) == OID_BYTES:
+                links.append(item)
+    return value, is_sorted and encode_ordered(value) == data, links
 
 
 def kind_of(data: bytes) -> str:
@@ -304,6 +331,11 @@ def kind_of(data: bytes) -> str:
         except UnicodeDecodeError:
             pass
     raise errors.CorruptObjectError("not an object: it does not start with a kind")
+
+
+def is_blob(data: bytes) -> bool:
+    """Return True if an object is a blob, with or without a salt."""
+    return data.startswith((_BLOB_HEAD, _SALTED_HEAD))
 
 
 def is_content(data: bytes) -> bool:
@@ -389,8 +421,8 @@ def blob_content(data: bytes) -> bytes:
     Raises:
         CorruptObjectError: the bytes are not a blob.
     """
-    if data[:6] == _BLOB_HEAD and len(data) > 7:
-        width = {0xC4: 1, 0xC5: 2, 0xC6: 4}.get(data[6], 0)
+    if data.startswith(_BLOB_HEAD) and len(data) > 7:
+        width = _LENGTHS.get(data[6], (0, 0))[0]
         start = 7 + width
         if width and start + int.from_bytes(data[7:start], "big") == len(data):
             return data[start:]
@@ -416,17 +448,21 @@ def links(data: bytes) -> list[ObjectId]:
 def links_within(value: Any) -> list[ObjectId]:
     """Return the ids in a decoded value, in order, with duplicates."""
     ids: list[ObjectId] = []
-    stack: list[Any] = [value]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, bytes):
-            if len(value) == OID_BYTES:
-                ids.append(ObjectId(value))
-        elif isinstance(value, list):
-            stack.extend(reversed(value))
-        elif isinstance(value, dict):
-            stack.extend(reversed(value.values()))
+    _add_links([value], ids)
     return ids
+
+
+def _add_links(items: Iterable[Any], ids: list[ObjectId]) -> None:
+    # Recursive, since a decoded value has few levels.
+    for item in items:
+        kind = type(item)
+        if kind is bytes:
+            if len(item) == OID_BYTES:
+                ids.append(ObjectId(item))
+        elif kind is list:
+            _add_links(item, ids)
+        elif kind is dict:
+            _add_links(item.values(), ids)
 
 
 def _is_canonical_value(value: Any) -> bool:
@@ -476,26 +512,35 @@ def _canonical(value: Any, depth: int) -> Any:
     raise errors.InvalidInputError(f"cannot be stored: {type(value).__name__}")
 
 
-def _check_nested(value: list[Any]) -> None:
+def _check_nested(value: list[Any]) -> list[Any]:
+    """Check the keys, the depth and the types of a decoded value, and return its lists and maps."""
+    found: list[Any] = [value]
+    for container in found:  # grows while it is walked
+        items = container
+        if type(container) is dict:
+            # msgpack accepts `bin` keys, where links would be missed.
+            for key in container:
+                if type(key) is not str:
+                    raise errors.CorruptObjectError("an object has a key that is not text")
+            items = container.values()
+        for item in items:
+            kind = type(item)
+            if kind is dict or kind is list:
+                found.append(item)
+            elif kind is float:
+                raise errors.CorruptObjectError("an object has a float")
+    if len(found) > MAXIMUM_DEPTH:  # otherwise there are too few containers to nest so deeply
+        _check_depth(value)
+    return found
+
+
+def _check_depth(value: list[Any]) -> None:
     level: list[Any] = [value]
     for _ in range(MAXIMUM_DEPTH + 1):
-        below: list[Any] = []
-        for container in level:
-            items = container
-            if type(container) is dict:
-                # msgpack accepts `bin` keys, where links would be missed.
-                if not _KEYS.issuperset(map(type, container)):
-                    raise errors.CorruptObjectError("an object has a key that is not text")
-                items = container.values()
-            for item in items:
-                kind = type(item)
-                if kind in _CONTAINERS:
-                    below.append(item)
-                elif kind is float:
-                    raise errors.CorruptObjectError("an object has a float")
-        if not below:
+        inner = (each.values() if type(each) is dict else each for each in level)
+        level = [each for items in inner for each in items if type(each) in _CONTAINERS]
+        if not level:
             return
-        level = below
     raise errors.CorruptObjectError(f"nested deeper than {MAXIMUM_DEPTH} levels")
 
 

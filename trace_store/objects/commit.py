@@ -119,22 +119,29 @@ class Commit:
         Raises:
             CorruptObjectError: they are not a commit.
         """
-        fields = structure(data, COMMIT)
+        return cls.of(decode(data))
+
+    @classmethod
+    def of(cls, value: list[Any], *, is_checked: bool = False) -> Commit:
+        """Return the commit of a decoded object, which becomes a part of it; raises as `decode`.
+
+        Args:
+            value: the object.
+            is_checked: whether the fields of its operations were checked before.
+        """
+        fields = _fields_of(value, COMMIT)
+        pop = fields.pop
+        commit = cls.__new__(cls)
         try:
-            commit = cls(
-                parents=[checked_id(parent) for parent in fields.pop("parents")],
-                author=_text(fields.pop("author")),
-                time=_integer(fields.pop("time")),
-                operations=[_operation(*operation) for operation in fields.pop("ops")],
-                message=_text(fields.pop("message", "")),
-                meta=_map(fields.pop("meta", {})),
-                links=[
-                    (
-                        _text(relation),
-                        checked_id(target) if isinstance(target, bytes) else _text(target),
-                    )
-                    for relation, target in fields.pop("links", [])
-                ],
+            commit.parents = tuple([checked_id(parent) for parent in pop("parents")])
+            commit.author = _text(pop("author"))
+            commit.time = _integer(pop("time"))
+            operation = _stored_operation if is_checked else _operation
+            commit.operations = tuple([operation(*each) for each in pop("ops")])
+            commit.message = _text(pop("message", ""))
+            commit.meta = _map(pop("meta")) if "meta" in fields else {}
+            commit.links = (
+                tuple([_link(*link) for link in pop("links")]) if "links" in fields else ()
             )
         except (KeyError, TypeError, ValueError) as error:
             raise errors.CorruptObjectError(f"not a valid commit: {error}") from error
@@ -194,7 +201,12 @@ class Tag:
         Raises:
             CorruptObjectError: they are not a tag.
         """
-        fields = structure(data, TAG)
+        return cls.of(decode(data))
+
+    @classmethod
+    def of(cls, value: list[Any]) -> Tag:
+        """Return the tag of a decoded object; raises as `decode`."""
+        fields = _fields_of(value, TAG)
         try:
             return cls(
                 target=checked_id(fields["target"]),
@@ -250,7 +262,10 @@ def structure(data: bytes, kind: str) -> dict[str, Any]:
     Raises:
         CorruptObjectError: it has another kind or structure.
     """
-    value = decode(data)
+    return _fields_of(decode(data), kind)
+
+
+def _fields_of(value: list[Any], kind: str) -> dict[str, Any]:
     if value[0] != kind or len(value) != 2 or not isinstance(value[1], dict):
         raise errors.CorruptObjectError(f"not a {kind}: it is a {value[0][:40]!r}")
     return value[1]
@@ -258,7 +273,17 @@ def structure(data: bytes, kind: str) -> dict[str, Any]:
 
 def _operation(name: Any, fields: Any) -> Operation:
     check_operation(_text(name), _map(fields))
-    return Operation(name, fields)
+    return _stored_operation(name, fields)
+
+
+def _stored_operation(name: str, fields: dict[str, Any]) -> Operation:
+    operation = Operation.__new__(Operation)
+    operation.name, operation.fields = name, fields  # a decoded map has no other user
+    return operation
+
+
+def _link(relation: Any, target: Any) -> tuple[str, ObjectId | str]:
+    return _text(relation), checked_id(target) if isinstance(target, bytes) else _text(target)
 
 
 def _text(value: Any) -> str:
@@ -287,7 +312,7 @@ def check_operation(name: str, fields: Mapping[str, Any]) -> None:
     """
     required, optional = _SCHEMAS.get(name, ((), ()))
     for field, check in required:
-        if field not in fields or not check(fields[field]):
+        if not check(fields.get(field)):  # no check accepts None
             raise errors.CorruptObjectError(f"the operation {name} has no valid {field}")
     for field, check in optional:
         if field in fields and not check(fields[field]):
@@ -343,7 +368,7 @@ def _are_messages(value: Any) -> bool:
         if not _are_parts(message.get("parts")):
             return False
         for field in _MESSAGE_TEXTS:
-            if not isinstance(message.get(field, ""), str):
+            if field in message and not isinstance(message[field], str):
                 return False
         if "born" in message and not all(
             check(message[field]) for field, check in _CARRIED.items() if field in message

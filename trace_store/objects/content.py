@@ -9,7 +9,6 @@ from __future__ import annotations
 from trace_store import errors
 from trace_store.base.oid import ObjectId, hash_object
 from trace_store.objects.codec import (
-    BLOB,
     LIST,
     MAXIMUM_BLOB_BYTES,
     blob_content,
@@ -17,6 +16,7 @@ from trace_store.objects.codec import (
     decode,
     encode,
     encode_blob,
+    is_blob,
     is_salted_blob,
     kind_of,
 )
@@ -134,10 +134,9 @@ def read_content(oid: bytes, read: Read) -> bytes:
         CorruptObjectError: the id does not name content.
     """
     data = read(oid)
-    kind = kind_of(data)
-    if kind == BLOB:
+    if is_blob(data):
         return blob_content(data)
-    if kind == LIST:
+    if kind_of(data) == LIST:
         fields = decode(data)[1]
         if isinstance(fields, dict) and fields.get("type") == "chunks":
             content = b"".join(blob_content(read(chunk)) for chunk in fields.get("items", ()))

@@ -243,7 +243,7 @@ def kind_of(stored: Mapping[str, Any]) -> str:
 
 def load_parts(stored: Sequence[Mapping[str, Any]], read: Read) -> tuple[Part, ...]:
     """Load parts and their content; raises as `load_message`."""
-    return tuple(_load_part(part, read) for part in stored)
+    return tuple([_load_part(part, read) for part in stored])
 
 
 def part_blobs(stored: Sequence[Mapping[str, Any]]) -> list[bytes]:

@@ -19,6 +19,7 @@ from trace_store.objects.address import (
     read_addresses,
     resolve_calls,
 )
+from trace_store.objects.codec import unpack_unchecked
 from trace_store.objects.commit import Commit, Operation
 
 TYPE_CHECKING = False
@@ -274,7 +275,7 @@ def message_count(operation: Operation) -> int:
 
 def added_by(commit: Commit) -> int:
     """Return how many messages a commit adds."""
-    return sum(message_count(operation) for operation in commit.operations)
+    return sum([message_count(operation) for operation in commit.operations])
 
 
 def added_messages(commit: Commit, oid: bytes) -> Iterator[tuple[Address, Stored]]:
@@ -289,6 +290,24 @@ def stored_messages(commit: Commit) -> list[Stored]:
     for operation in commit.operations:
         if operation.name in ADDS_MESSAGES:
             found += operation.fields["messages"]
+    return found
+
+
+def messages_in(data: bytes) -> list[Stored]:
+    """Return the messages that a commit adds, as `stored_messages` does, given its bytes.
+
+    Its form is not checked: use it for a commit that was decoded before, such as each that a compile index names.
+
+    Raises:
+        CorruptObjectError: it is not such a commit.
+    """
+    found: list[Stored] = []
+    try:
+        for name, fields in unpack_unchecked(data)[1]["ops"]:
+            if name in ADDS_MESSAGES:
+                found += fields["messages"]
+    except (TypeError, LookupError, ValueError) as error:
+        raise errors.CorruptObjectError(f"not a valid commit: {error}") from error
     return found
 
 

@@ -34,11 +34,12 @@ class ContextReport:
 def report_of(commit: Commit) -> ContextReport | None:
     """Return the last report of a commit that counts a context, or None."""
     operations = commit.operations
-    if all(each.name != USAGE for each in operations):
+    names = [each.name for each in operations]
+    if USAGE not in names:
         return None
-    if any(relation in (REWRITES, PICKED) for relation, _ in commit.links):
+    if commit.links and any(relation in (REWRITES, PICKED) for relation, _ in commit.links):
         return None
-    sends_other_text = len(commit.parents) > 1 or any(each.name == REPLACE for each in operations)
+    sends_other_text = len(commit.parents) > 1 or REPLACE in names
     parent = commit.parents[0] if commit.parents else None
     for each in reversed(operations):
         if each.name != USAGE:

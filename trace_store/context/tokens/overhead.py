@@ -276,12 +276,13 @@ def count_stored_message(
     """
     counter = _StoredCounter(tokenizer, read, memo, purged, media)
     parts = stored["parts"]
-    tokens = _count_framing(
-        tokenizer, stored.get("name", ""), [part["type"] == ToolResult.type for part in parts]
-    )
     for part in parts:
-        tokens += counter.count_part(part)
-    return tokens
+        counter.count_part(part)
+    return counter.sums(
+        _count_framing(
+            tokenizer, stored.get("name", ""), [part["type"] == ToolResult.type for part in parts]
+        )
+    )
 
 
 def content_text(content: bytes) -> str:
@@ -330,7 +331,10 @@ def _estimate_signature(size: int) -> int:
 class _StoredCounter:
     """Counts stored parts, using the cache."""
 
-    __slots__ = ("_media", "_memo", "_purged", "_read", "_tokenizer")
+    __slots__ = (
+        *("_media", "_memo", "_purged", "_read", "_tokenizer"),
+        *("framing", "guessed", "media", "text"),
+    )
 
     def __init__(
         self,
@@ -345,51 +349,62 @@ class _StoredCounter:
         self._memo = memo
         self._purged = purged
         self._media = media
+        self.text = self.framing = self.guessed = self.media = 0
 
-    def count_part(self, part: Mapping[str, Any]) -> MessageTokens:
+    def sums(self, more: MessageTokens) -> MessageTokens:
+        """Return the tokens of all counted parts, and `more`."""
+        own = MessageTokens(self.text, self.framing, self.guessed, self.media)
+        return own + more
+
+    def count_part(self, part: Mapping[str, Any]) -> None:
+        """Add the tokens of a part."""
         type_ = part["type"]
         if self._purged and not self._purged.isdisjoint((part.get("blob"), part.get("url"))):
-            return self._count_purged(part)
-        if type_ == Image.type:
-            return self._count_image(part)
-        if type_ == ToolResult.type:
-            tokens = MessageTokens(framing=RESULT_TOKENS)
+            self._count_purged(part)
+        elif type_ == Image.type:
+            self._count_image(part)
+        elif type_ == ToolResult.type:
+            self.framing += RESULT_TOKENS
             for inner in part["parts"]:
-                tokens += self.count_part(inner)
-            return tokens
-        if type_ not in _COUNTED_AS_TEXT:
+                self.count_part(inner)
+        elif type_ not in _COUNTED_AS_TEXT:
             # Opaque parts, and parts of later versions: only their bytes are known.
-            return self._count_opaque(part["blob"]) if "blob" in part else MessageTokens()
-        text = self._count_content(part["blob"]) if "blob" in part else 0
-        if type_ in (Text.type, Data.type):
-            return MessageTokens(text=text)
-        if type_ == ToolCall.type:
-            return MessageTokens(text=self._count_name(part["name"]) + text, framing=CALL_TOKENS)
-        if text or "signature" not in part or part["signature"] in self._purged:
-            return MessageTokens(text=text)
-        signature = read_content(part["signature"], self._read)
-        return MessageTokens(guessed=_estimate_signature(len(signature)))
+            if "blob" in part:
+                self._count_opaque(part["blob"])
+        else:
+            self._count_text(type_, part)
 
-    def _count_image(self, part: Mapping[str, Any]) -> MessageTokens:
+    def _count_text(self, type_: str, part: Mapping[str, Any]) -> None:
+        text = self._count_content(part["blob"]) if "blob" in part else 0
+        self.text += text
+        if type_ == ToolCall.type:
+            self.text += self._count_name(part["name"])
+            self.framing += CALL_TOKENS
+        elif type_ == Reasoning.type and not text:
+            signature = part.get("signature")
+            if signature is not None and signature not in self._purged:
+                size = len(read_content(signature, self._read))
+                self.guessed += _estimate_signature(size)
+
+    def _count_image(self, part: Mapping[str, Any]) -> None:
         if "blob" not in part:
-            return MessageTokens(media=self._media.image_tokens())
-        kind = self._kind("image")
-        return MessageTokens(media=self._cached_count(kind, part["blob"], self._media.image_tokens))
+            self.media += self._media.image_tokens()
+        else:
+            kind = self._kind("image")
+            self.media += self._cached_count(kind, part["blob"], self._media.image_tokens)
 
     def _kind(self, what: str) -> str:
         """Return the name of a cached count; that of Claude's rule, which most models share, has no rule."""
         rule = self._media.name
         return what if rule == CLAUDE.name else f"{what} {rule}"
 
-    def _count_opaque(self, oid: bytes) -> MessageTokens:
+    def _count_opaque(self, oid: bytes) -> None:
         split = self._media.without_base64
-        return MessageTokens(
-            guessed=self._cached_count(
-                "opaque", oid, lambda data: self._tokenizer.count(split(content_text(data))[0])
-            ),
-            media=self._cached_count(
-                self._kind("opaque media"), oid, lambda data: split(content_text(data))[1]
-            ),
+        self.guessed += self._cached_count(
+            "opaque", oid, lambda data: self._tokenizer.count(split(content_text(data))[0])
+        )
+        self.media += self._cached_count(
+            self._kind("opaque media"), oid, lambda data: split(content_text(data))[1]
         )
 
     def _cached_count(self, kind: str, oid: bytes, count_data: Callable[[bytes], int]) -> int:
@@ -401,12 +416,15 @@ class _StoredCounter:
             self._memo.put(key, count)
         return count
 
-    def _count_purged(self, part: Mapping[str, Any]) -> MessageTokens:
+    def _count_purged(self, part: Mapping[str, Any]) -> None:
         try:
             self._read(part["blob"] if part.get("blob") in self._purged else part["url"])
         except errors.PurgedError as error:
-            return _count_part(self._tokenizer, purged_part(part, error), self._media)
-        return MessageTokens()
+            shown = _count_part(self._tokenizer, purged_part(part, error), self._media)
+            self.text += shown.text
+            self.framing += shown.framing
+            self.guessed += shown.guessed
+            self.media += shown.media
 
     def _count_name(self, name: str) -> int:
         """Return the tokens of a tool's name, cached under the id that it would have as content.
