@@ -22,7 +22,7 @@ from trace_store.exporters.overview import number_turns, result_turns, tool_call
 from trace_store.exporters.session import find_branch, read_session
 from trace_store.history import commit
 from trace_store.history.draft import Draft
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects import operations
 from trace_store.objects.address import Address
 from trace_store.objects.message import Message
@@ -224,6 +224,15 @@ def test_a_result_leads_to_its_own_call(tmp_path: Path) -> None:
     told = tool_calls(session)
     assert [told[r.call, r.call_id][0] for r in results] == ["Read", "Bash"]
     assert len(result_turns(session)) == 2
+
+
+def test_a_hidden_message_has_its_last_wording() -> None:
+    repo = Repo.memory()
+    address = repo.append("user", "First words.").addresses[0]
+    repo.edit(address, "Other words.")
+    repo.remove(address, ghost=True)
+    (turn,) = repo.sessions.read(hidden=True).turns
+    assert (turn.hidden, turn.message.text) == ("removed", "Other words.")
 
 
 @pytest.mark.parametrize("hidden", [False, True])

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from trace_store import FixedClock, Repo
+from trace_store.base.oid import ObjectId
+from trace_store.context.compiler import ContextCompiler
+from trace_store.history import facts
 
 
 def reads_of(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
@@ -55,6 +63,19 @@ def test_a_merge_brings_what_is_younger() -> None:
     assert repo.branches.facts()["a"] == "after"
 
 
+def test_of_two_merges_the_younger_value_counts_whatever_was_read_before() -> None:
+    repo = Repo.memory(clock=FixedClock())
+    repo.append("user", "One.", meta={"a": "1"})
+    for name in ("older", "younger"):
+        repo.branches.create(name)
+        repo.append("user", "There.", meta={"a": name}, ref=name)
+    repo.append("user", "Here.")
+    repo.merge("younger")
+    assert repo.branches.facts() == {"a": "younger"}
+    repo.merge("older")
+    assert repo.branches.facts() == newest(repo) == {"a": "younger"}
+
+
 @pytest.mark.parametrize("count", [10, 3_000])
 def test_the_cost_does_not_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
@@ -85,3 +106,54 @@ def test_a_damaged_file_is_ignored(tmp_path: Path) -> None:
         file.write_bytes(data)
         with Repo.open(tmp_path) as other:
             assert other.branches.facts() == {"number": "69"}
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(st.data())
+def test_whether_a_fact_is_set_is_what_the_facts_say(data: st.DataObject) -> None:
+    listed: dict[ObjectId, dict[str, str]] = {}
+    steps = st.sampled_from(["append", "append", "set", "clear", "merge", "list", "other process"])
+    with Repo.memory() as repo, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(facts, "_UNSAVED", 3)
+        patch.setattr(
+            facts, "SessionLists", lambda store: SimpleNamespace(of=lambda ref: entries())
+        )
+
+        def entries() -> list[Any]:
+            return [
+                SimpleNamespace(summary=SimpleNamespace(tip=tip), facts=known)
+                for tip, known in listed.items()
+            ]
+
+        contexts = ContextCompiler(repo.store)
+        repo.append("user", "first")
+        for number, step in enumerate(data.draw(st.lists(steps, max_size=14))):
+            if step == "append":
+                repo.append("user", str(number))
+            elif step in ("set", "clear"):
+                repo.append("user", "said", meta={"closed": "yes" if step == "set" else ""})
+            elif step == "merge":
+                repo.branches.create("side")
+                if data.draw(st.booleans()):
+                    repo.append("user", "said", meta={"closed": "on the side"}, ref="side")
+                repo.append("user", f"side {number}", ref="side")
+                repo.append("user", f"here {number}")
+                repo.merge("side")
+                repo.branches.delete("side")
+            elif step == "list":
+                listed[tip_of(repo)] = newest(repo)
+            else:
+                contexts = ContextCompiler(repo.store)
+            found = facts.is_set(contexts, "refs/heads/main", tip_of(repo), "closed")
+            assert found == bool(newest(repo).get("closed"))
+
+
+def tip_of(repo: Repo) -> ObjectId:
+    tip = repo.head.oid
+    assert tip is not None
+    return tip
+
+
+def newest(repo: Repo) -> dict[str, str]:
+    """Return the facts at the tip, without anything known before."""
+    return facts.newest_facts(ContextCompiler(repo.store), "refs/heads/main", tip_of(repo))

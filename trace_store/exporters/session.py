@@ -7,23 +7,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from trace_store import history
 from trace_store.base.frozen import replace, value
-from trace_store.base.oid import OID_BYTES, ObjectId
-from trace_store.context.compile_index import (
-    GHOST,
-    IS_MARKED,
-    MessageRecord,
-    flags_at,
-    priority_flag,
-)
+from trace_store.base.oid import ObjectId
+from trace_store.context.compile_index import GHOST, MessageRecord, flags_at
 from trace_store.context.compiled import CompiledContext, CompiledMessage, CompiledMessages
 from trace_store.context.compiler import ContextCompiler, compile
 from trace_store.context.fold import Entry
+from trace_store.context.index_update import record_of
 from trace_store.context.usage import Usage, normalise_usage
 from trace_store.contracts.record_names import record_title
 from trace_store.contracts.ref_names import BRANCHES, LINES, RECORDS, SESSIONS
@@ -37,7 +33,6 @@ from trace_store.exporters.contract import SKIPPED, ExportSession, Facts, Sessio
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address
 from trace_store.objects.commit import Commit
-from trace_store.objects.message import FREEFORM, KINDS
 from trace_store.store import revision as revisions
 from trace_store.store.store import Store
 from trace_store.transcripts.sources import SOURCE_KEY, records_unless_purged
@@ -55,6 +50,8 @@ _PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 _TITLE = (("customTitle",), ("aiTitle",), ("info", "title"))
 """Paths of these facts in the records of agents."""
+_TITLE_WORDS = (b"itle", b"\\u")
+"""A record with a title has one of these, since JSON may escape the letters of its name."""
 
 
 def read_session(
@@ -97,9 +94,8 @@ def read_session(
     hidden_count = count_hidden(contexts, context) if part is None or hidden else 0
     messages = _messages(contexts, context, hidden=hidden and (part is None or hidden_count > 0))
     chosen = range(len(messages)) if part is None else part.choose(context, messages)
-    turns = tuple(
-        read_turns(contexts, context, messages[chosen.start : chosen.stop], whole=part is None)
-    )
+    whole = context.commit if part is None else None
+    turns = tuple(read_turns(contexts, messages[chosen.start : chosen.stop], whole))
     format_, id_, thread = session_name(ref) or ("", ref.removeprefix(BRANCHES), "")
     return ExportSession(
         id=id_ or context.commit.short(),
@@ -268,31 +264,61 @@ class _Reader:
             known = history.facts.newest_facts(self._contexts, self._ref, self._tip)
             empty = dict.fromkeys(_PATHS, "")
             return Facts(title=record_title(self._ref, known), **empty)
-        commits = map(self._contexts.read_commit, first_parent_chain(self._contexts, self._tip))
-        kept = [commit for commit in commits if SOURCE_KEY in commit.meta]  # newest first
-        facts = dict.fromkeys(_PATHS, "")
-        for record in _objects(self._store, islice(reversed(kept), FACT_COMMITS)):
-            for name, paths in _PATHS.items():
-                facts[name] = facts[name] or _first(record, paths)
+        kept = RecordCommits()
+        for oid in first_parent_chain(self._contexts, self._tip):
+            kept.add(self._contexts.read_commit(oid))
+        return Facts(title=kept.title(self._store)[0], **kept.facts(self._store, _PATHS))
+
+
+class RecordCommits:
+    """The newest and the oldest commits of a history that have records of an agent.
+
+    Attributes:
+        count: how many commits have records.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._newest: list[Commit] = []
+        self._oldest = deque[Commit](maxlen=FACT_COMMITS)
+
+    def add(self, commit: Commit) -> None:
+        """Add the commit before the last one."""
+        if SOURCE_KEY in commit.meta:
+            self.count += 1
+            self._oldest.append(commit)
+            if len(self._newest) < FACT_COMMITS:
+                self._newest.append(commit)
+
+    def title(self, store: Store) -> tuple[str, int]:
+        """Return the title that the agent gave the session, or "", and how many of these commits are newer.
+
+        Agents rewrite it often, so it is the newest of the latest commits with records.
+        """
+        for age, commit in enumerate(self._newest):
+            for record in _objects(store, [commit], _TITLE_WORDS):
+                if title := _first(record, _TITLE):
+                    return title, age
+        return "", 0
+
+    def facts(self, store: Store, names: Collection[str], older: int = 0) -> dict[str, str]:
+        """Return the first value of some facts in `_PATHS`, or ""; `older` commits with records have none of them."""
+        facts = dict.fromkeys(names, "")
+        commits = islice(reversed(self._oldest), max(0, FACT_COMMITS - older))
+        for record in _objects(store, commits):
+            for name in names:
+                facts[name] = facts[name] or _first(record, _PATHS[name])
             if all(facts.values()):
                 break
-        return Facts(title=newest_title(self._store, kept), **facts)
+        return facts
 
 
-def newest_title(store: Store, commits: Iterable[Commit]) -> str:
-    """Return the title that the records of some commits, newest first, give a session, or "".
-
-    Agents rewrite it often, so it is the newest of the latest commits with records.
-    """
-    kept = (commit for commit in commits if SOURCE_KEY in commit.meta)
-    latest = _objects(store, islice(kept, FACT_COMMITS))
-    return next((title for record in latest if (title := _first(record, _TITLE))), "")
-
-
-def _objects(store: Store, commits: Iterable[Commit]) -> Iterator[Mapping[str, Any]]:
-    """Yield the records of some commits that are JSON objects."""
+def _objects(
+    store: Store, commits: Iterable[Commit], words: Sequence[bytes] = ()
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of some commits that are JSON objects, and have one of some words if there are any."""
     for commit in commits:
-        for raw in records_unless_purged(commit, store.objects.read):
+        for raw in records_unless_purged(commit, store.objects.read, words):
             try:
                 value = json.loads(raw)
             except (ValueError, RecursionError):
@@ -315,26 +341,28 @@ def _first(record: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> str
 ANSWERER = "assistant"
 
 
+def turn_of(contexts: ContextCompiler, tip: ObjectId, entry: Entry) -> SessionTurn:
+    """Return the turn of a message at a commit, visible or hidden."""
+    message = _message_of(contexts, tip, entry)
+    return next(read_turns(contexts, [(message, entry.hidden)]))
+
+
 def read_turns(
-    contexts: ContextCompiler,
-    context: CompiledContext,
-    messages: Iterable[_Shown],
-    *,
-    whole: bool,
+    contexts: ContextCompiler, messages: Iterable[_Shown], whole: ObjectId | None = None
 ) -> Iterator[SessionTurn]:
     """Yield the turns of some messages of a context.
 
-    Usage reports in later commits, and stale ones, are found only for the whole context.
+    Usage reports in later commits, and stale ones, are found only for the whole context, given its commit.
     """
     messages = list(messages)
-    reports = _reports(contexts, context.commit) if whole else _reports_beside(contexts, messages)
+    reports = _reports_beside(contexts, messages) if whole is None else _reports(contexts, whole)
     # A usage report belongs to the last answer of its commit.
     reporting = {
         message.record.home_commit: message.address
         for message, _ in messages
         if message.role == ANSWERER
     }
-    is_stale = _stale_reports(contexts, context.commit if whole else None)
+    is_stale = _stale_reports(contexts, whole)
     for message, why in messages:
         home, address = message.record.home_commit, message.address
         report = reports.get(home) if reporting.get(home) == address else None
@@ -413,7 +441,6 @@ def _with_hidden(
     contexts: ContextCompiler, tip: ObjectId, shown: Sequence[CompiledMessage]
 ) -> list[_Shown]:
     """Return visible and hidden messages in order of creation, with hidden state."""
-    source = _HiddenSource(contexts)
     visible = iter(shown)
     distances: dict[bytes, int] = {
         oid: n for n, oid in enumerate(first_parent_chain(contexts, tip))
@@ -430,24 +457,19 @@ def _with_hidden(
         if shown_message is not None and is_shown(entry):
             keyed.append((key, shown_message, ""))
             continue
-        priority = ops.NORMAL if entry.priority == ops.SKIP else entry.priority
-        kind = entry.message.get("kind")
-        record = MessageRecord(
-            *entry.address,
-            *entry.home,
-            *entry.place,
-            flags=priority_flag(priority) | (IS_MARKED if entry.labels else 0),
-            role=entry.message["role"],
-            kind=kind if kind in KINDS else FREEFORM,
-            tools=0,
-            prefix=bytes(OID_BYTES),
-            seen=bytes(OID_BYTES),
-            ordinal=position + 1,
-        )
-        message = CompiledMessage.of(source, tip, record)
+        message = _message_of(contexts, tip, entry, position)
         keyed.append((key, message, entry.hidden or SKIPPED))
     keyed.sort(key=lambda each: each[0])
     return [(message, why) for _, message, why in keyed]
+
+
+def _message_of(
+    contexts: ContextCompiler, tip: ObjectId, entry: Entry, position: int = 0
+) -> CompiledMessage:
+    """Return a message of a fold, not its placeholder."""
+    record = record_of(entry)
+    record = replace(record, flags=record.flags & ~GHOST, ordinal=position + 1)
+    return CompiledMessage.of(_HiddenSource(contexts), tip, record)
 
 
 def first_parent_chain(contexts: ContextCompiler, tip: ObjectId | None) -> Iterator[ObjectId]:

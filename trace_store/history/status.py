@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MOST_DATED_RECORDS = 256
 """Of more records the status does not say which was worked on last, since it would read a commit of each."""
+MOST_DATED_BRANCHES = 256
+"""The same for the branches of a clone whose HEAD has a commit."""
 
 
 @value
@@ -193,7 +195,7 @@ def _newest(store: Store, head: Head, branch_count: int) -> str | None:
     if branch_count <= (head.oid is not None):
         return None  # there is no other branch
     is_new = store.journal.published.stamp is None and not store.disk.exists(store.layout.head_file)
-    if head.oid is not None and not is_new:
+    if head.oid is not None and not (is_new and branch_count <= MOST_DATED_BRANCHES):
         return None
     return refs_by_time(store)[0]
 

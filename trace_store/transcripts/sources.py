@@ -92,8 +92,13 @@ def content_numbers(parts: Sequence[Part]) -> dict[int, int]:
     return numbers
 
 
-def source_records(commit: Commit, read: Read) -> list[bytes]:
+def source_records(commit: Commit, read: Read, words: Sequence[bytes] = ()) -> list[bytes]:
     """Return the raw records of a commit; empty if they were not stored.
+
+    Args:
+        commit: the commit.
+        read: returns an object's bytes by id.
+        words: return only records with one of these outside the content of messages; others are not restored.
 
     Raises:
         ObjectNotFoundError: the source or one of its contents is missing.
@@ -102,15 +107,17 @@ def source_records(commit: Commit, read: Read) -> list[bytes]:
     oid = commit.meta.get(SOURCE_KEY)
     if not isinstance(oid, bytes):
         return []
-    contents = content_ids(commit)
     lines = read_content(oid, read).split(b"\n")
+    if words:
+        lines = [line for line in lines if any(word in line for word in words)]
+    contents = content_ids(commit) if lines else ()
     return [_expand_record(line, contents, read) for line in lines]
 
 
-def records_unless_purged(commit: Commit, read: Read) -> list[bytes]:
-    """Return the raw records of a commit, or [] if any of their content was purged."""
+def records_unless_purged(commit: Commit, read: Read, words: Sequence[bytes] = ()) -> list[bytes]:
+    """Return the raw records of a commit, or [] if any of their content was purged; arguments as `source_records`."""
     try:
-        return source_records(commit, read)
+        return source_records(commit, read, words)
     except errors.PurgedError:
         return []
 

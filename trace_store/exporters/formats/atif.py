@@ -41,7 +41,7 @@ from trace_store.objects.content import bytes_of
 from trace_store.objects.parts import Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.rendering import Repairs
 from trace_store.providers.tools import openai_tools
-from trace_store.providers.wire import marked, parse_json, scrub, to_bytes, word
+from trace_store.providers.wire import document_to_bytes, marked, parse_json, scrub, word
 
 NAME = "atif"
 SUFFIX = ".json"
@@ -75,7 +75,7 @@ def write(session: ExportSession) -> Exported:
     }
     losses = losses_of(session, drafts, tools=kept_tools(session, schemas))
     # A document on one line would be detected as JSON Lines.
-    data = json.dumps(json.loads(to_bytes(trajectory)), ensure_ascii=False, indent=2)
+    data = json.dumps(json.loads(document_to_bytes(trajectory)), ensure_ascii=False, indent=2)
     return Exported(bytes_of(data) + b"\n", losses, file_name(session, SUFFIX))
 
 

@@ -64,7 +64,7 @@ from trace_store.providers.anthropic import (
 )
 from trace_store.providers.tools import ANTHROPIC_NAME_LIMIT
 from trace_store.providers.validity import maker
-from trace_store.providers.wire import parse_object, to_bytes, word
+from trace_store.providers.wire import parse_object, to_lines, word
 
 NAME = "claude-code"
 SUFFIX = ".jsonl"
@@ -85,7 +85,7 @@ def write(session: ExportSession) -> Exported:
     drafts = _fit(session)
     facts = _facts(session)
     lines = _Lines(session, facts).all(drafts)
-    data = b"".join(to_bytes(line) + b"\n" for line in lines)
+    data = to_lines(lines)
     # Claude Code finds a session to resume by the name of its file.
     name = file_name(session, SUFFIX) if session.thread else facts.session + SUFFIX
     # The recorded folder may be on another machine.

@@ -53,7 +53,7 @@ from trace_store.providers.openai_responses import (
 )
 from trace_store.providers.tools import OPENAI_NAME_LIMIT, call_id
 from trace_store.providers.validity import maker
-from trace_store.providers.wire import parse_object, to_bytes, word
+from trace_store.providers.wire import parse_object, to_lines, word
 
 NAME = "codex"
 SUFFIX = ".jsonl"
@@ -79,7 +79,7 @@ def write(session: ExportSession) -> Exported:
     facts = _facts(session)
     drafts = _fit(session)
     records = _Records(session, facts, drafts).all()
-    data = b"".join(to_bytes(record) + b"\n" for record in records)
+    data = to_lines(records)
     time = format_time(drafts[0].time if drafts else 0)[:19].replace(":", "-")
     name = f"rollout-{time}-{facts.session}{SUFFIX}"
     folder = f"~/.codex/sessions/{time[:10].replace('-', '/')}"

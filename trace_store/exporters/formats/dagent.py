@@ -38,7 +38,7 @@ from trace_store.importers.formats.dagent import CHAT, INTERNAL, report_of
 from trace_store.importers.json_records import compact
 from trace_store.objects.content import bytes_of
 from trace_store.objects.parts import Part, Text, ToolCall, ToolResult
-from trace_store.providers.wire import marked, to_bytes, word
+from trace_store.providers.wire import document_to_bytes, marked, word
 
 NAME = "dagent"
 SUFFIX = ".json"
@@ -60,7 +60,7 @@ def write(session: ExportSession) -> Exported:
         times = sorted(each["timestamp"] for each in messages)
         chat |= {"oldestMessageTimestamp": times[0], "newestMessageTimestamp": times[-1]}
     # Two spaces, as dagent writes it.
-    data = json.dumps(json.loads(to_bytes(chat)), ensure_ascii=False, indent=2)
+    data = json.dumps(json.loads(document_to_bytes(chat)), ensure_ascii=False, indent=2)
     name = CHAT + file_name(session, SUFFIX).removeprefix(CHAT)
     return Exported(bytes_of(data) + b"\n", losses_of(session, drafts), name)
 

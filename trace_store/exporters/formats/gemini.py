@@ -48,7 +48,7 @@ from trace_store.providers.gemini import (
 )
 from trace_store.providers.media import gemini_media
 from trace_store.providers.tools import call_id, gemini_tool_name
-from trace_store.providers.wire import parse_object, scrub, to_bytes
+from trace_store.providers.wire import parse_object, scrub, to_lines
 
 NAME = "gemini"
 SUFFIX = ".jsonl"
@@ -66,7 +66,7 @@ def write(session: ExportSession) -> Exported:
     drafts = _fit(session)
     facts = _facts(session)
     records = [_header(session, facts, drafts), *_records(session, facts, drafts)]
-    data = b"".join(to_bytes(record) + b"\n" for record in records)
+    data = to_lines(records)
     time = format_time(drafts[0].time if drafts else 0)[:16].replace(":", "-")
     name = f"session-{time}-{facts.session[:8]}{SUFFIX}"
     return Exported(data, losses_of(session, drafts, facts=Facts(session=facts.session)), name)

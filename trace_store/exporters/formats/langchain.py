@@ -22,7 +22,7 @@ from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.objects.message import ROLES
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.langchain import block_form, langchain_message, message_from_langchain
-from trace_store.providers.wire import marked, to_bytes
+from trace_store.providers.wire import document_to_bytes, marked
 
 NAME = "langchain"
 SUFFIX = ".json"
@@ -47,7 +47,7 @@ def write(session: ExportSession) -> Exported:
         for draft in drafts
     ]
     losses = losses_of(session, drafts)
-    return Exported(to_bytes(document) + b"\n", losses, file_name(session, SUFFIX))
+    return Exported(document_to_bytes(document) + b"\n", losses, file_name(session, SUFFIX))
 
 
 def _fit_part(draft: DraftMessage, part: Part) -> Part | None:

@@ -11,7 +11,7 @@ from trace_store.exporters.lossy import coerce
 from trace_store.exporters.lossy.drafts import ASSISTANT, drafts_of
 from trace_store.exporters.lossy.loss_count import losses_of
 from trace_store.providers.rendering import render
-from trace_store.providers.wire import to_bytes
+from trace_store.providers.wire import document_to_bytes
 
 NAME = "trace-json"
 SUFFIX = ".json"
@@ -28,4 +28,4 @@ def write(session: ExportSession) -> Exported:
         if draft.usage is not None and draft.role == ASSISTANT:
             message["usage"] = draft.usage.as_map()
     losses = losses_of(session, drafts, tools=len(session.tools))
-    return Exported(to_bytes(document) + b"\n", losses, file_name(session, SUFFIX))
+    return Exported(document_to_bytes(document) + b"\n", losses, file_name(session, SUFFIX))
