@@ -12,10 +12,8 @@ import pytest
 from tests.support.command_line import Run, Trace
 from trace_cli.porcelain.demo import SAMPLE
 from trace_store.context import session_lists
-from trace_store.exporters import session as export_session
-from trace_store.exporters.contract import ExportSession
-from trace_store.sessions import listing
-from trace_store.store.store import Store
+from trace_store.context.compiled import CompiledContext
+from trace_store.context.compiler import ContextCompiler
 
 PROMPT = "The word counts are wrong"
 
@@ -136,21 +134,26 @@ def test_only_sessions_that_changed_are_read(
         session("branch", f"sessions/claude-code/b{number}")
     session("sessions")
     read: list[str] = []
-    whole = export_session.read_session
+    whole = ContextCompiler.compile
 
-    def counting(store: Store, ref: str, **given: Any) -> ExportSession:
+    def counting(self: ContextCompiler, ref: str, **given: Any) -> CompiledContext:
         read.append(ref)
-        return whole(store, ref, **given)
+        return whole(self, ref, **given)
 
-    monkeypatch.setattr(listing, "read_session", counting)
+    monkeypatch.setattr(ContextCompiler, "compile", counting)
     assert len(listed(session)) == 6
     assert not read
     session("commit", "--user", "more")
     assert sorted(int(str(each["message_count"])) for each in listed(session)) == [*5 * [16], 17]
     assert not read  # the new commit is enough
     session("edit", "HEAD.0", "another wording")
-    assert len(listed(session)) == 6
-    assert len(read) == 1
+    session("branch", "side")
+    session("commit", "--user", "here")
+    session("commit", "--user", "there", "--branch", "side")
+    session("merge", "side")
+    read.clear()
+    assert len(listed(session)) == 7
+    assert not read
 
 
 def test_a_prompt_that_comes_later_is_found_and_a_damaged_list_is_read_again(
@@ -159,7 +162,7 @@ def test_a_prompt_that_comes_later_is_found_and_a_damaged_list_is_read_again(
     ok("commit", "-q", "--system", "You are terse.")
     assert not listed(ok)[0].get("prompt")
     ok("commit", "-q", "--user", "The first question")
-    for number in range(listing._ENDS + 1):
+    for number in range(21):
         ok("commit", "-q", "--assistant", f"step {number}")
     ok("commit", "-q", "--user", "Thanks")
     for _ in range(2):

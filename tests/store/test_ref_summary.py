@@ -309,3 +309,38 @@ def test_a_repository_that_cannot_be_written_is_looked_at_each_time(
     with reopen(tmp_path) as store:
         assert facts(standing(store)) == slowly(store)
     assert not (tmp_path / ".trace/cache/refs").exists()
+
+
+def test_a_clone_reads_its_refs_once(tmp_path: Path) -> None:
+    """Also before its first seal, which records what it published."""
+    with new_store(tmp_path / "a") as store:
+        names = [*NAMES, *(f"refs/heads/topic/{number}" for number in range(40))]
+        commits = [append(store, name, name) for name in names]
+        seal(store)
+    clone = tmp_path / "b"
+    for kept in ("config", "objects", "refs"):
+        source, target = (tmp_path / side / ".trace" / kept for side in "ab")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
+    time.sleep(0.1)
+    disk = RecordingDisk()
+    with reopen(clone, disk=disk) as store:
+        assert facts(standing(store)) == slowly(store)
+    with reopen(clone, disk=disk) as store:
+        disk.reset()
+        found = standing(store)
+        assert disk.touched < len(names)
+        assert facts(found) == slowly(store)
+        assert names_are_right(store, commits)
+        assert store.refs.values() == dict(store.refs.iterate())
+    moved = append(reopen(tmp_path / "a"), "moved", NAMES[1])
+    with reopen(clone) as store:
+        append(store, "here", NAMES[2])
+        assert facts(standing(store)) == slowly(store)
+        assert names_are_right(store, [*commits, moved])
+        seal(store)
+        assert facts(standing(store)) == slowly(store)
+        assert store.journal.published.tips.all().keys() == set(names)
+    with reopen(clone) as store:
+        assert facts(standing(store)) == slowly(store)
+        assert names_are_right(store, commits)

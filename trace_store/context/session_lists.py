@@ -16,7 +16,7 @@ from trace_store.disk.files import read_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from trace_store.base.oid import ObjectId
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Entries: TypeAlias = dict[str, list[Any]]
     """By branch: the data of its summary, and the fields of its row."""
 
-VERSION = 8
+VERSION = 9
 SUFFIX = ".sessions"
 CARRIED_MESSAGES = 1000
 """New entries are copied for git once reading their contexts would take so many messages."""
@@ -52,6 +52,14 @@ class ListEntry:
     row: list[Any]
     is_own: bool
 
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """The facts that Trace recorded of the session, the last of these fields; empty if it is damaged."""
+        try:
+            return {name: value for name, (_, value) in self.row[-1].items()}
+        except (TypeError, LookupError, ValueError, AttributeError):
+            return {}
+
 
 class SessionLists:
     """What this working copy and its clones know of the sessions of a store.
@@ -67,13 +75,32 @@ class SessionLists:
         self.own = self._parsed(_read(store, store.layout.session_list_file)) or {}
         self._carried: dict[str, Entries] | None = None
         self._unusable: list[str] = []
-        self._forgot = False
+        self._is_changed = False
+        self._refs_by_tip: dict[bytes, str] | None = None
 
     def of(self, ref: str) -> Iterator[ListEntry]:
         """Yield what is known of a branch, at commits that it has or had; that of this working copy first."""
         yield from self._entry(self.own, ref, is_own=True)
         for entries in self.carried().values():
             yield from self._entry(entries, ref)
+
+    def at_first_of(self, commits: Iterable[bytes]) -> Iterator[ListEntry]:
+        """Yield what is known of a branch that had one of these commits as its tip: the first one of them."""
+        if self._refs_by_tip is None:
+            self._refs_by_tip = {}
+            for entries in (*self.carried().values(), self.own):
+                for ref, entry in entries.items():
+                    self._note_tip(ref, entry)
+        refs = self._refs_by_tip
+        for commit in commits if refs else ():
+            if commit in refs:
+                yield from (each for each in self.of(refs[commit]) if each.summary.tip == commit)
+                return
+
+    def _note_tip(self, ref: str, entry: list[Any]) -> None:
+        tip = entry[0][0] if type(entry[0]) is list and entry[0] else None
+        if self._refs_by_tip is not None and type(tip) is bytes:
+            self._refs_by_tip[tip] = ref
 
     def sizes_at(self, ref: str, tip: bytes) -> Iterator[tuple[str, int]]:
         """Yield each file that says how many messages a branch has at a commit, and the number."""
@@ -103,24 +130,35 @@ class SessionLists:
                     self._carried[path] = entries
         return self._carried
 
-    def save(self, entries: Mapping[str, ListEntry]) -> None:
-        """Save what this working copy knows now; a failed write is ignored."""
-        new = {ref: [each.summary.to_data(), each.row] for ref, each in entries.items()}
-        if all(self.own.get(ref) == entry for ref, entry in new.items()) and not self._forgot:
+    def learn(self, ref: str, entry: ListEntry) -> None:
+        """Replace what this working copy knows of a branch; `save` writes it."""
+        self.learn_all({ref: [entry.summary.to_data(), entry.row]})
+
+    def learn_all(self, entries: Entries) -> None:
+        """Replace what this working copy knows of branches by what `own` is in another process; `save` writes it."""
+        for ref, new in entries.items():
+            if self.own.get(ref) != new:
+                self.own[ref] = new
+                self._note_tip(ref, new)
+                self._is_changed = True
+
+    def forget_others(self, refs: Collection[str]) -> None:
+        """Forget all branches of this working copy except for these; `save` writes the rest."""
+        kept = {ref: entry for ref, entry in self.own.items() if ref in refs}
+        self._is_changed = self._is_changed or len(kept) < len(self.own)
+        self.own = kept
+
+    def save(self) -> None:
+        """Save what this working copy knows if that has changed; a failed write is ignored."""
+        if not self._is_changed:
             return
-        self.own.update(new)
+        self._is_changed = False
         store = self._store
         try:
             store.disk.make_directory(store.layout.cache_dir)
             _write(store, store.layout.session_list_file, self._packed(self.own))
         except errors.StorageError:
             return  # a read-only repository
-
-    def forget_others(self, refs: Collection[str]) -> None:
-        """Forget all branches of this working copy except for these."""
-        kept = {ref: entry for ref, entry in self.own.items() if ref in refs}
-        self._forgot = len(kept) < len(self.own)
-        self.own = kept
 
     def publish(self, *, tidy: bool = False) -> int:
         """Write new entries to a file for git; return their number, or 0 if they save too little.
@@ -152,7 +190,7 @@ class SessionLists:
         whole = is_stale or len(carried) >= MOST_FILES
         if whole:
             new = {**_fullest(known), **self.own}
-        new = {ref: entry for ref, entry in new.items() if store.refs.read(ref) is not None}
+        new = {ref: entry for ref, entry in new.items() if _has(store, ref)}
         if store.objects.purged_key() != self._key:
             return 0  # a purge has happened meanwhile
         data = self._packed(new)
@@ -168,9 +206,7 @@ class SessionLists:
         return [path for path in self.unusable() if path.endswith(SUFFIX)]
 
     def _names_lost_branches(self, known: Sequence[Entries]) -> bool:
-        return any(
-            self._store.refs.read(ref) is None for ref in {r for each in known for r in each}
-        )
+        return not all(_has(self._store, ref) for ref in {r for each in known for r in each})
 
     def _entry(self, entries: Entries, ref: str, *, is_own: bool = False) -> Iterator[ListEntry]:
         if ref not in entries:
@@ -226,7 +262,15 @@ def branch_from_lists(contexts: ContextCompiler, ref: str, tip: ObjectId) -> Com
     if contexts.tokenizer() is not once.tokenizer():
         return None  # lists have the counts of the repository's
     known = [each.summary for each in SessionLists(contexts.store).of(ref)]
-    return context.summary.context_from_summary(once, ref, tip, known)
+    return context.summary.context_from_summary(once, ref, tip, known, contexts.fold)
+
+
+def _has(store: Store, ref: str) -> bool:
+    """Return True if there is a branch of a name that may come from anybody."""
+    try:
+        return store.refs.read(ref) is not None
+    except errors.InvalidRefNameError:
+        return False
 
 
 def _fullest(known: Sequence[Entries]) -> Entries:
@@ -245,7 +289,7 @@ def _saved_messages(entry: list[Any], carried: Sequence[list[Any]] = ()) -> int:
         count, origin = entry[0][_COUNT], entry[0][_ORIGIN]
         same = [summary for summary, _ in carried if summary[_ORIGIN] == origin]
         return int(count - max((summary[_COUNT] for summary in same), default=0))
-    except (TypeError, LookupError, ValueError):
+    except (TypeError, LookupError, ValueError, OverflowError):
         return 0
 
 

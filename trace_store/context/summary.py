@@ -1,4 +1,4 @@
-"""Message and token counts of a context at one commit, and how appends change them.
+"""Message and token counts of a context at one commit, and how later commits change them.
 
 A summary is kept for each listed session and carried by git, so that a list, the status, or a fresh clone need not read
 a history to show its size. It never decides which messages a model sees: that always comes from the commits. If
@@ -6,6 +6,8 @@ anything else is asked of a context of a summary, its history is read once.
 """
 
 from __future__ import annotations
+
+from itertools import islice
 
 from trace_store import errors, objects
 from trace_store.base.frozen import replace, value
@@ -15,7 +17,8 @@ from trace_store.context import compiled
 from trace_store.context.compile_index import IndexView, MessageRecord, TokenRecord
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ANSWER_WITHIN, ContextSource, newest_answer, reported_model
-from trace_store.context.index_update import step_of
+from trace_store.context.fold import is_measured
+from trace_store.context.index_update import record_of, step_of
 from trace_store.context.tokens.models import MeasuredReport
 from trace_store.disk.column_file import MemoryBytes
 from trace_store.objects.message import FREEFORM
@@ -23,19 +26,21 @@ from trace_store.objects.operations import TOOLS, added_messages, only_appends
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from trace_store.context.compile_index import Measured, Sums
     from trace_store.context.compiler import ContextCompiler
+    from trace_store.context.fold import Entry, Fold
+    from trace_store.context.index_update import AppendStep
     from trace_store.context.tokens.models import TokenCounting
     from trace_store.objects.address import Address
     from trace_store.objects.commit import Commit
 
 CALL_SEARCH_COMMITS = 64
 """Search at most this many commits before a summary for the call of a result."""
-MOST_APPENDED_COMMITS = 512
-"""A summary is continued over at most this many commits; an index is built for more."""
+MOST_COMMITS = 512
+"""A summary is continued over at most this many commits and changed messages; an index is built for more."""
 LIMIT = 1 << 53
 """Counts are smaller, also those that a stranger wrote."""
 
@@ -142,7 +147,11 @@ def _counting_name(counting: TokenCounting) -> str:
 
 
 def context_from_summary(
-    contexts: ContextCompiler, ref: str, tip: ObjectId, known: Sequence[ContextSummary]
+    contexts: ContextCompiler,
+    ref: str,
+    tip: ObjectId,
+    known: Sequence[ContextSummary],
+    fold: Callable[[bytes], Fold] | None = None,
 ) -> CompiledContext | None:
     """Return the context of a branch by its summary, for its numbers; None if it must be read.
 
@@ -151,6 +160,7 @@ def context_from_summary(
         ref: the full name of the branch.
         tip: its commit.
         known: summaries of the branch, at this commit or an earlier one.
+        fold: returns the fold of a commit; `contexts.fold` if None.
 
     Raises:
         ObjectNotFoundError, CorruptObjectError: a commit is missing or damaged.
@@ -159,15 +169,17 @@ def context_from_summary(
     commits: list[tuple[bytes, Commit]] = []
     oid: bytes | None = tip
     while oid not in found:
-        if oid is None or not found or len(commits) == MOST_APPENDED_COMMITS:
+        if oid is None or not found or len(commits) == MOST_COMMITS:
             return None
         commit = contexts.read_commit(oid)
         commits.append((oid, commit))
         oid = commit.parents[0] if commit.parents else None
     summary: ContextSummary | None = found[oid]
+    only_adds = True
     try:
         if commits:
-            summary = _Growth(contexts, found[oid]).over(commits[::-1])
+            growth = _Growth(contexts, found[oid], fold or contexts.fold)
+            summary, only_adds = growth.over(commits[::-1]), growth.only_adds
         if summary is None:
             return None
         counting = _counting_of(contexts, summary)
@@ -178,7 +190,7 @@ def context_from_summary(
     if _counting_name(counting) != summary.counted:
         return None
     source = _SummarySource(contexts, summary, counting)
-    view = SummaryView(contexts, ref, summary, found[oid], commits[::-1])
+    view = SummaryView(contexts, ref, summary, found[oid], commits[::-1], only_adds)
     return CompiledContext(
         source, view, contexts.tokenizer(), lambda: counting, lambda: view.whole().tools
     )
@@ -192,67 +204,115 @@ def _counting_of(contexts: ContextCompiler, summary: ContextSummary) -> TokenCou
 
 
 class _Growth:
-    """A summary that grows by commits which only append."""
+    """A summary that continues over commits: an append adds to it, any other change is the difference of two folds.
 
-    def __init__(self, contexts: ContextCompiler, summary: ContextSummary) -> None:
+    Attributes:
+        only_adds: whether the commits so far only add messages at the end, which the context shows.
+    """
+
+    def __init__(
+        self, contexts: ContextCompiler, summary: ContextSummary, fold: Callable[[bytes], Fold]
+    ) -> None:
+        self.only_adds = True
         self._contexts = contexts
         self._summary = summary
-        self._media = _counting_of(contexts, summary).media
+        self._fold = fold
+        self._counting = _counting_of(contexts, summary)
         self._addresses: set[Address] = set()
         self._before: bytes | None = summary.tip
+        """The commit before those whose messages are in `_addresses`; None if others may be hidden."""
         self._looks = CALL_SEARCH_COMMITS
+        self._changes = MOST_COMMITS
         self._sums = {summary.tip: self._with_tools(summary)}
 
     def over(self, commits: Sequence[tuple[bytes, Commit]]) -> ContextSummary | None:
         """Return the summary after some commits, oldest first; None if the history must be read."""
         for oid, commit in commits:
-            if not self._append(oid, commit):
+            step = step_of(oid, commit)
+            is_append = step is not None and self._are_shown(oid, commit, step)
+            grown = self._appended(oid, commit) if is_append else self._changed(oid, commit)
+            if grown is None:
+                return None
+            self._summary = grown
+            self._sums[oid] = self._with_tools(grown)
+            if is_measured(commit) and not self._measure(oid, commit):
                 return None
         return self._summary
 
-    def _append(self, oid: bytes, commit: Commit) -> bool:
-        step = step_of(oid, commit)
-        if step is None:
-            return False
+    def _appended(self, oid: bytes, commit: Commit) -> ContextSummary:
         before = self._summary
-        added = list(added_messages(commit, oid))
-        self._addresses.update(address for address, _ in added)
-        answered = [address for _, answers in step.records for address in answers]
-        if not self._are_shown(answered):
-            return False  # the call may be hidden, and its result with it
-        model, since = before.model, before.since
-        for _, message in added:
+        model, since, count = before.model, before.since, before.message_count
+        for _, message in added_messages(commit, oid):
             is_answer = message["role"] == "assistant"
             model, since = (message.get("model", ""), 0) if is_answer else (model, since + 1)
+            count += 1
         if since >= ANSWER_WITHIN:
             model, since = "", ANSWER_WITHIN
-        total, text, media = self._contexts.sums_added(commit, self._media)
+        total, text, media = self._contexts.sums_added(commit, self._counting.media)
         had = before.sums
         sets_tools = any(operation.name == TOOLS for operation in commit.operations)
-        self._summary = replace(
+        return replace(
             before,
             tip=oid,
-            message_count=before.message_count + len(added),
+            message_count=count,
             sums=(had[0] + total, had[1] + text, had[2] + media),
             tools=oid if sets_tools else before.tools,
             model=model,
             since=since,
         )
-        self._sums[oid] = self._with_tools(self._summary)
-        return not step.is_measured or self._measure(oid, commit)
 
-    def _are_shown(self, calls: Sequence[Address]) -> bool:
-        """Return True if these messages are in the context as they were added; looks at a few commits before."""
-        while not self._addresses.issuperset(calls):
-            oid = self._before
-            if oid is None or self._looks == 0:
+    def _changed(self, oid: bytes, commit: Commit) -> ContextSummary | None:
+        """Return the summary after any commit by comparing folds; None if too much changed."""
+        self._addresses, self._before, self.only_adds = set(), None, False
+        had = self._summary
+        before = self._fold(had.tip)
+        after = before.copy()
+        after.apply(oid, commit)
+        pairs = after.changed_since(before)
+        self._changes -= len(pairs)
+        if self._changes < 0:
+            return None
+        gone = [old for old, _ in pairs if old is not None and old.visible]
+        come = [new for _, new in pairs if new.visible]
+        sums = tuple(map(sum, zip(had.sums, self._tokens(come), strict=True)))
+        total, text, media = (a - b for a, b in zip(sums, self._tokens(gone), strict=True))
+        model, since = _newest_answer(after)
+        return replace(
+            had,
+            tip=oid,
+            message_count=had.message_count + len(come) - len(gone),
+            sums=(total, text, media),
+            tools=after.tools_commit,
+            model=model,
+            since=since,
+        )
+
+    def _tokens(self, entries: Sequence[Entry]) -> Sums:
+        source = _SummarySource(self._contexts, self._summary, self._counting)
+        counts = [*source.count(map(record_of, entries), len(entries))]
+        return (
+            sum(each.total for each in counts),
+            sum(each.text for each in counts),
+            sum(each.media for each in counts),
+        )
+
+    def _are_shown(self, oid: bytes, commit: Commit, step: AppendStep) -> bool:
+        """Return True if the calls that a commit answers are in the context as they were added.
+
+        Otherwise the results may be hidden with them. Only a few commits before are read.
+        """
+        self._addresses.update(address for address, _ in added_messages(commit, oid))
+        answered = {address for _, answers in step.records for address in answers}
+        while not self._addresses.issuperset(answered):
+            before = self._before
+            if before is None or self._looks == 0:
                 return False
             self._looks -= 1
-            commit = self._contexts.read_commit(oid)
-            if not only_appends(commit):
+            earlier = self._contexts.read_commit(before)
+            if not only_appends(earlier):
                 return False
-            self._addresses.update(address for address, _ in added_messages(commit, oid))
-            self._before = commit.parents[0] if commit.parents else None
+            self._addresses.update(address for address, _ in added_messages(earlier, before))
+            self._before = earlier.parents[0] if earlier.parents else None
         return True
 
     def _measure(self, oid: bytes, commit: Commit) -> bool:
@@ -271,6 +331,20 @@ class _Growth:
         return total + source.tool_tokens(summary.tools), text, media
 
 
+def _newest_answer(state: Fold) -> tuple[str, int]:
+    """Return what `newest_answer` does, from a fold."""
+    for since, entry in enumerate(
+        islice(filter(_is_visible, reversed(state.entries)), ANSWER_WITHIN)
+    ):
+        if entry.message["role"] == "assistant" and not entry.is_ghost:
+            return entry.message.get("model", ""), since
+    return "", ANSWER_WITHIN
+
+
+def _is_visible(entry: Entry) -> bool:
+    return entry.visible
+
+
 class _Nothing(MemoryBytes):
     """A column without records, which says so when one is read."""
 
@@ -285,9 +359,10 @@ class SummaryView(IndexView):
         summary: the numbers.
         base: the summary that they were counted from.
         since: the commits after that one's, oldest first.
+        only_adds: whether these only add messages at the end, which the context shows.
     """
 
-    __slots__ = ("_contexts", "_ref", "_whole", "base", "since", "summary")
+    __slots__ = ("_contexts", "_ref", "_whole", "base", "only_adds", "since", "summary")
 
     def __init__(
         self,
@@ -296,6 +371,7 @@ class SummaryView(IndexView):
         summary: ContextSummary,
         base: ContextSummary,
         since: Sequence[tuple[bytes, Commit]],
+        only_adds: bool,
     ) -> None:
         number, no_birth = summary.message_count, bytes(16)
         last = MessageRecord(
@@ -317,7 +393,7 @@ class SummaryView(IndexView):
         )
         self._contexts = contexts
         self._ref = ref
-        self.summary, self.base, self.since = summary, base, since
+        self.summary, self.base, self.since, self.only_adds = summary, base, since, only_adds
         self._whole: CompiledContext | None = None
 
     def whole(self) -> CompiledContext:

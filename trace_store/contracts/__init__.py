@@ -20,6 +20,9 @@ class AnyValue:
 
     __slots__ = ()
 
+    def __reduce__(self) -> str:
+        return "ANY"  # the same object, also in another process
+
     def __repr__(self) -> str:
         return "ANY"
 

@@ -37,8 +37,13 @@ def record_part(text: str) -> str:
 
 def thread_in(ref: str, facts: Mapping[str, str]) -> str:
     """Return the id of the thread that a record (full name) with some facts belongs to, or ""."""
+    return next(filter(None, (facts.get(name, "") for name in thread_facts(ref))), "")
+
+
+def thread_facts(ref: str) -> list[str]:
+    """Return the names of the facts that may hold the id of a record's thread."""
     program = ref.removeprefix(RECORDS).partition("/")[0]
-    return next(filter(None, (facts.get(f"{program}.{each}", "") for each in _THREAD_FACTS)), "")
+    return [f"{program}.{each}" for each in _THREAD_FACTS]
 
 
 def parts_below(ref: str, part: str) -> list[str] | None:

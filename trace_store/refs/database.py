@@ -73,6 +73,7 @@ class RefDatabase:
         """By ref: the journal's fold, the directory of tip files, and its stamp when fold and files agreed."""
         self._head: tuple[object, str | ObjectId] | None = None
         self._used_names: UsedNames | None = None
+        self._summary: refs.summary.RefSummary | None = None
         self.files = TipFiles(disk, layout)
         self.opened_at = SystemClock().now()
         self.known: dict[str, ObjectId] = {}
@@ -148,10 +149,12 @@ class RefDatabase:
     @property
     def summary(self) -> refs.summary.RefSummary:
         """The summary of all refs."""
-        contains = self._objects.contains
-        return refs.summary.RefSummary(
-            self._disk, self._layout, self._journal, self.files, contains
-        )
+        if self._summary is None:
+            contains = self._objects.contains
+            self._summary = refs.summary.RefSummary(
+                self._disk, self._layout, self._journal, self.files, contains
+            )
+        return self._summary
 
     @property
     def rewind_guard(self) -> refs.rewind_guard.RewindGuard:

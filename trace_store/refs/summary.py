@@ -13,6 +13,9 @@ refs, the file `cache/refs` lists the unsettled ones, with a change stamp and th
 are unchanged, only the unsettled refs, refs moved by journals, and HEAD's branch are read. Results always come from the
 current files. The file is derived: without it all refs are read.
 
+Rule: a clone has published nothing until its first seal. Until then the file has the tip of each settled ref as well,
+in lines like `tip 1c8e… refs/heads/main`.
+
 Rule: the change stamp takes two stat calls, however many refs there are. git rewrites its index after changing tracked
 files, and adding or removing a branch by hand changes the branches directory.
 """
@@ -24,6 +27,7 @@ from zlib import crc32
 
 from trace_store import disk as disks
 from trace_store import errors
+from trace_store.base.oid import HEX_CHARACTERS, ObjectId
 from trace_store.contracts.ref_names import BRANCHES, is_ref_name
 from trace_store.disk.files import read_file, replace_file, stamp
 from trace_store.journal.published import stamp_of
@@ -31,9 +35,8 @@ from trace_store.refs.resolution import is_unexplained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from trace_store.base.oid import ObjectId
     from trace_store.disk.files import Disk
     from trace_store.disk.layout import Layout
     from trace_store.journal.journal import Journal
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 ALWAYS_READ = 32
 """Up to this many refs are always read, which takes as long as reading the cache."""
 _HEAD = "refs 1"
+_TIP = "tip "
 
 
 class RefStatus:
@@ -78,23 +82,73 @@ class Scan:
         published: how many refs have published tips.
         branches: how many of them are branches.
         sign: the change stamp; None if unreliable.
+        cloned: before the first seal of a clone, the tips of the settled refs; else None.
     """
 
-    __slots__ = ("branches", "published", "sign", "unsettled")
+    __slots__ = ("branches", "cloned", "published", "sign", "unsettled")
 
     def __init__(
-        self, unsettled: Iterable[str], published: int, branches: int, sign: tuple[str, str] | None
+        self,
+        unsettled: Iterable[str],
+        published: int,
+        branches: int,
+        sign: tuple[str, str] | None,
+        cloned: ClonedTips | None = None,
     ) -> None:
         self.unsettled = frozenset(unsettled)
         self.published = published
         self.branches = branches
         self.sign = sign
+        self.cloned = cloned
+
+    def of_published(self) -> Scan:
+        """Return the scan by what was published: before the first seal of a clone, no ref is settled."""
+        if self.cloned is None:
+            return self
+        return Scan({*self.unsettled, *self.cloned.all()}, 0, 0, self.sign)
+
+
+class ClonedTips:
+    """The tip of each settled ref of a clone, as lines of text, which a search needs not take apart.
+
+    Attributes:
+        lines: the lines.
+    """
+
+    __slots__ = ("lines",)
+
+    def __init__(self, lines: bytes) -> None:
+        self.lines = lines
+
+    @classmethod
+    def of(cls, tips: Iterable[tuple[str, ObjectId]]) -> ClonedTips:
+        """Return these tips by name."""
+        return cls("".join(f"{_TIP}{tip} {name}\n" for name, tip in tips).encode("ascii"))
+
+    def get(self, name: str) -> Tips:
+        """Return the tip of a ref; nothing if it is not settled."""
+        lines = self.lines
+        end = lines.find(f" {name}\n".encode())
+        return () if end < 0 else (ObjectId.parse(lines[end - HEX_CHARACTERS : end].decode()),)
+
+    def all(self) -> dict[str, Tips]:
+        """Return the tip of each ref."""
+        rows = (line.split(" ") for line in self.lines.decode("ascii").splitlines())
+        return {name: (ObjectId.parse(tip),) for _, tip, name in rows}
+
+    def naming(self, tips: Iterable[ObjectId]) -> dict[ObjectId, list[str]]:
+        """Return, for each of some tips, the names of the refs that have it."""
+        found: dict[ObjectId, list[str]] = {}
+        for tip in tips:
+            pieces = self.lines.split(f"{_TIP}{tip} ".encode())[1:]
+            found[tip] = [piece.partition(b"\n")[0].decode() for piece in pieces]
+        return found
 
 
 class RefSummary:
     """Reads the refs of one repository, and caches the result."""
 
-    __slots__ = ("_contains", "_disk", "_files", "_journal", "_layout")
+    __slots__ = ("_contains", "_disk", "_files", "_has_read", "_journal", "_layout")
 
     def __init__(
         self,
@@ -109,6 +163,7 @@ class RefSummary:
         self._journal = journal
         self._files = files
         self._contains = contains
+        self._has_read = False
 
     def scan(self, *, fully: bool = False) -> Scan:
         """Return the unsettled refs.
@@ -123,6 +178,11 @@ class RefSummary:
         if known is not None and sign is not None and known.sign == sign:
             return known
         files = dict(self._files.iterate())
+        self._has_read = True
+        if published.stamp is None:
+            scan = self._scan_clone(files, sign)
+            self._save(scan, None)
+            return scan
         tips = published.tips.all()
         unsettled = [
             name
@@ -133,6 +193,20 @@ class RefSummary:
         scan = Scan(unsettled, len(tips), branches, sign)
         self._save(scan, published.stamp)
         return scan
+
+    def _scan_clone(self, files: Mapping[str, Tips], sign: tuple[str, str] | None) -> Scan:
+        settled = {name: tips[0] for name, tips in files.items() if self._is_settled(tips, tips)}
+        unsettled = files.keys() - settled.keys()
+        branches = sum(name.startswith(BRANCHES) for name in settled)
+        return Scan(unsettled, len(settled), branches, sign, ClonedTips.of(settled.items()))
+
+    def is_scanned_clone(self) -> bool:
+        """Return True if an earlier command in a clone before its first seal read all refs, and nothing has changed."""
+        published = self._journal.published
+        if self._has_read:
+            return False
+        known = self._load(published) if published.stamp is None else None
+        return known is not None and known.sign == change_stamp(self._disk, self._layout)
 
     def status(self, head: object, tips_of: Callable[[str], tuple[ObjectId, ...]]) -> RefStatus:
         """Return the refs that need attention.
@@ -149,7 +223,8 @@ class RefSummary:
         for name in sorted(wanted):
             tips, before = tips_of(name), known.get(name, ())
             if name.startswith(BRANCHES):
-                status.branch_count += bool(tips) - bool(before)
+                counted = before if scan.cloned is None else scan.cloned.get(name)
+                status.branch_count += bool(tips) - bool(counted)
             if len(tips) > 1:
                 status.diverged[name] = tips
             if not all(map(self._contains, tips)):
@@ -181,8 +256,12 @@ class RefSummary:
             tips_of: returns the tips of a ref.
         """
         # First, because it detects a damaged table.
+        commits = list(commits)
         named = self._journal.published.tips.naming(commits)
-        wanted = self._unsettled_names(self.scan(), head)
+        scan = self.scan()
+        if scan.cloned is not None:
+            named = scan.cloned.naming(commits)
+        wanted = self._unsettled_names(scan, head)
         result = {
             oid: [name for name in names if name not in wanted] for oid, names in named.items()
         }
@@ -196,8 +275,11 @@ class RefSummary:
         self, head: object, tips_of: Callable[[str], tuple[ObjectId, ...]]
     ) -> dict[str, ObjectId]:
         """Return the value of each ref, unsorted; arguments as in `names_of`."""
-        published = self._journal.published.tips.all()
-        wanted = self._unsettled_names(self.scan(), head)
+        published: Mapping[str, Tips] = self._journal.published.tips.all()
+        scan = self.scan()
+        if scan.cloned is not None:
+            published = scan.cloned.all()
+        wanted = self._unsettled_names(scan, head)
         values = {name: tips[0] for name, tips in published.items() if tips and name not in wanted}
         values.update((name, tips[0]) for name in wanted if (tips := tips_of(name)))
         return values
@@ -242,13 +324,14 @@ class RefSummary:
 
     def _load(self, published: Published) -> Scan | None:
         """Return the cached scan for this state of the published tips, or None."""
-        if published.stamp is None or published.damaged or published.tips.lacking:
+        if published.damaged or published.tips.lacking:
             return None
         try:
             data = read_file(self._disk, self._layout.refs_file) or b""
             body, _, check = data.rpartition(b"check ")
             if check != b"%08x\n" % crc32(body):
                 return None
+            body, tip, tips = body.partition(_TIP.encode())
             head, sign, stamp, counts, *names = body.decode("ascii").splitlines()
         except (errors.StorageError, ValueError):
             return None
@@ -258,11 +341,12 @@ class RefSummary:
             return None
         _, index, branches_dir = sign.split(" ")
         _, refs, branches = counts.split(" ")
-        return Scan(names, int(refs), int(branches), (index, branches_dir))
+        cloned = ClonedTips(tip + tips) if published.stamp is None else None
+        return Scan(names, int(refs), int(branches), (index, branches_dir), cloned)
 
     def _save(self, scan: Scan, stamp: object) -> None:
         published = self._journal.published
-        if scan.sign is None or scan.published <= ALWAYS_READ or stamp is None:
+        if scan.sign is None or scan.published <= ALWAYS_READ:
             return
         if published.damaged or published.tips.lacking:
             return
@@ -274,6 +358,7 @@ class RefSummary:
             *sorted(scan.unsettled),
         ]
         body = ("\n".join(lines) + "\n").encode("ascii")
+        body += b"" if scan.cloned is None else scan.cloned.lines
         data = body + b"check %08x\n" % crc32(body)
         scratch = self._layout.tmp_dir
         try:

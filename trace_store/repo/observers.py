@@ -11,9 +11,10 @@ from trace_store.store.config import AUTOMATIC_SETTING, CAPTURE_SETTING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from trace_store.base.oid import ObjectId
+    from trace_store.context.session_lists import Entries
     from trace_store.history.draft import CommitResult
     from trace_store.history.purged_text import Rewording
     from trace_store.importers.contract import Watcher
@@ -28,7 +29,7 @@ def observe(writer: Writer) -> None:
     observers = writer.observers
     observers.before.append(_before)
     observers.committed.append(_Committed())
-    observers.importing += [_import_milestones, _import_capture, _Listing]
+    observers.importing += [_Listing, _import_milestones, _import_capture]
     observers.purging.append(_reword)
     observers.sealing.append(_record_links)
 
@@ -96,8 +97,11 @@ def _import_capture(writer: Writer) -> Watcher | None:
     return _ImportCapture(writer) if is_on else None
 
 
-class _AtEnd:
-    """Works at the end of an import: part of an unfinished file comes with its next import."""
+class _ImportCapture:
+    """Records the blocks (decisions, findings, …) in imported messages in a trajectory, at the end of the import.
+
+    Part of a block in an unfinished file comes with its next import.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -108,21 +112,42 @@ class _AtEnd:
     def end_file(self, _: object) -> None:
         """Wait for the end of the import."""
 
+    def found(self) -> None:
+        """Return nothing: it reads the branches at the end."""
 
-class _ImportCapture(_AtEnd):
-    """Records the blocks (decisions, findings, …) in imported messages in a trajectory."""
+    def take(self, found: None) -> None:
+        """Wait for the end of the import."""
 
     def end(self, tips: Mapping[str, ObjectId]) -> None:
         """Record the blocks on the branches that were imported."""
         trace_store.trajectories.trajectories.Trajectories(self._writer).capture.after_import(tips)
 
 
-class _Listing(_AtEnd):
-    """Lists the sessions of an import at its end, so that no later command needs to read them for that."""
+class _Listing:
+    """Lists the sessions of an import while it has them, so that no later command needs to read them for that."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._lister = trace_store.sessions.listing.SessionLister(writer.store)
+
+    def note(self, *_: object) -> None:
+        """Wait for the end of the file."""
+
+    def end_file(self, branches: Iterable[tuple[str, ObjectId]]) -> None:
+        """List the sessions of a file."""
+        self._lister.list_imported(branches)
+
+    def found(self) -> Entries:
+        """Return the rows so far."""
+        return self._lister.known.own
+
+    def take(self, found: Entries) -> None:
+        """Add the rows of a file."""
+        self._lister.known.learn_all(found)
 
     def end(self, tips: Mapping[str, ObjectId]) -> None:
-        """List the sessions that were imported."""
-        trace_store.sessions.listing.after_import(self._writer.store, tips)
+        """List the sessions that other files changed later, and save the list."""
+        self._lister.list_imported(tips.items())
+        self._lister.save()
 
 
 def _saves_automatically(store: Store) -> bool:

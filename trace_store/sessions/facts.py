@@ -8,7 +8,7 @@ from trace_store import errors
 from trace_store.base.frozen import value
 from trace_store.contracts.agent_facts import PREFIX as PREFIX
 from trace_store.contracts.ref_names import BRANCHES
-from trace_store.history.facts import branch_facts
+from trace_store.history.facts import branch_facts, is_set
 from trace_store.writer import Writer
 
 TYPE, FEATURE, TASK, STATE = (f"{PREFIX}{each}" for each in ("type", "feature", "task", "state"))
@@ -76,7 +76,9 @@ class SessionFacts:
 
 def check_open(writer: Writer) -> None:
     """Raise StateError if the session of a branch is closed."""
-    if reason := branch_facts(writer).get(CLOSED):
+    head = writer.store.refs.head()
+    if is_set(writer.contexts, head.ref or "HEAD", head.oid, CLOSED):
+        reason = branch_facts(writer)[CLOSED]
         name = writer.ref.removeprefix(BRANCHES)
         raise errors.StateError(
             f"{name} is closed ({reason[:80]})", code=errors.ErrorCode.SESSION_CLOSED

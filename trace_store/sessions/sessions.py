@@ -232,7 +232,7 @@ class Sessions:
                 found.append(_damaged(ref, tips[ref], row))
                 continue
             title = read_title(store, row.agent or "branch", row.session) or row.title
-            facts = SessionFacts.of(row.recorded) if row.recorded else None
+            facts = SessionFacts.of(row.facts) if row.facts else None
             info = row.info(
                 ref,
                 tips[ref],
@@ -323,7 +323,7 @@ class Sessions:
         """Return True if Trace started the session of a branch, given its full name; as last listed, if it was."""
         check.text(ref=ref)
         row = known_rows(self._writer.store)(ref)
-        return bool(row.recorded if row is not None else self.open(ref).facts.type)
+        return bool(row.facts if row is not None else self.open(ref).facts.type)
 
     def rename(
         self, session: str, title: str, *, progress: Callable[[int, int], None] | None = None

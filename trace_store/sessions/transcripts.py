@@ -32,7 +32,7 @@ from trace_store.importers.discovery import (
     working_folder,
 )
 from trace_store.importers.formats.dagent import NAME
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.registry import format_named
 from trace_store.importers.report import ImportReport
 from trace_store.importers.sniff import HEAD_BYTES
