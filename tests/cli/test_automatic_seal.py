@@ -39,5 +39,6 @@ def test_a_pack_of_small_frames_is_made_once(ok: Run, repository: object) -> Non
     ok("commit", "--user", "\n".join(f"line {number} of many" for number in range(3000)))
     assert ok("pack", "--frame-size", "8").text.startswith("packed ")
     assert ok("pack", "--frame-size", "8").err == "nothing to pack\n"
-    assert ok("pack").text.startswith("packed ")
+    assert ok("pack").err == "nothing to pack\n"
+    assert ok("pack", "--frame-size", "256").text.startswith("packed ")
     assert ok("fsck").err == "no problems found\n"

@@ -17,7 +17,7 @@ from tests.growth.support.counting import Cost, cost_of, grown, use_disk
 from tests.growth.support.stores import Place, QuickRecordingDisk, Size, build, copy, work
 
 FULL = "TRACE_TEST_FULL" in os.environ
-SIZES = (2_000, 10_000, 100_000) if FULL else (400, 2_000)
+SIZES = (2_000, 10_000, 100_000) if FULL else (1_000, 3_000)
 TABLE = Path(__file__).parents[2] / "docs" / "design" / "growth.md"
 
 

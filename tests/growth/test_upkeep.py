@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tests.growth.conftest import Growth, branches, commits, ends_with, lines, looked, messages
 from tests.growth.support.stores import Place
 from trace_store.base.environment import Environment
@@ -14,6 +16,16 @@ def a_pack(place: Place) -> str:
     """Return the path of the largest pack, without its suffix."""
     folder = place.folder / ".trace" / "objects" / "pack"
     return str(max(folder.glob("*.pack"), key=lambda p: p.stat().st_size))[: -len(".pack")]
+
+
+def a_message_after(command: str) -> Callable[[Place], None]:
+    """Return what runs a command, and then commits and seals a message."""
+
+    def run(place: Place) -> None:
+        place.trace(command)
+        place.trace("commit", "-q", "--user", "one more turn")
+
+    return run
 
 
 def is_sealed(place: Place, _: object) -> bool:
@@ -65,6 +77,22 @@ def test_pack_command(growth: Growth) -> None:
     )
 
 
+def test_pack_again(growth: Growth) -> None:
+    growth.check(
+        lambda place: place.trace("pack"),
+        before=lambda place: place.trace("pack"),
+        right="^$",
+    )
+
+
+def test_pack_what_is_new(growth: Growth) -> None:
+    growth.check(
+        lambda place: place.trace("pack"),
+        before=a_message_after("pack"),
+        right=r"^packed 26 objects in 1 pack: ",
+    )
+
+
 def test_purge(growth: Growth) -> None:
     leaked = "the words that were leaked"
     growth.check(
@@ -76,6 +104,22 @@ def test_purge(growth: Growth) -> None:
 
 def test_gc(growth: Growth) -> None:
     growth.check(lambda place: place.trace("gc"))
+
+
+def test_gc_again(growth: Growth) -> None:
+    growth.check(
+        lambda place: place.trace("gc"),
+        before=lambda place: place.trace("gc"),
+        right="^$",
+    )
+
+
+def test_gc_of_what_is_new(growth: Growth) -> None:
+    growth.check(
+        lambda place: place.trace("gc"),
+        before=a_message_after("gc"),
+        right=r"^packed into 1 pack\n$",
+    )
 
 
 def test_prune(growth: Growth) -> None:

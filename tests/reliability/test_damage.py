@@ -18,7 +18,7 @@ from tests.support.examples import FULL
 from tests.support.files import flip
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.maintenance.fsck import check_derived, check_table, fsck
-from trace_store.maintenance.fsck_objects import ERROR, INFO
+from trace_store.maintenance.fsck_objects import ERROR, INFO, ObjectChecks
 from trace_store.maintenance.seal import seal
 from trace_store.store.store import Store
 
@@ -97,7 +97,7 @@ def test_a_journal_that_is_gone_is_missed_where_something_tells_of_it(tmp_path: 
         seal(store)
         say(store, "two")
         store.transact(lambda _: Transaction((), [RefEdit("refs/tags/a", None, ANY)]))
-        list(check_derived(store))
+        list(check_derived(store, ObjectChecks(store.objects)))
     from trace_store.history.log import log
 
     with reopen(tmp_path) as store:

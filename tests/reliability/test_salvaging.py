@@ -37,7 +37,7 @@ def repaired(folder: Path, source: Store | None = None) -> RepairReport:
 
 def in_order(folder: Path) -> bool:
     with reopen(folder) as store:
-        return fsck(store, also=[lambda: check_derived(store)]) == []
+        return fsck(store, also=[check_derived]) == []
 
 
 def packed_twice(folder: Path) -> ObjectId:
@@ -310,7 +310,7 @@ def test_a_repair_may_be_interrupted_at_any_call(tmp_path: Path) -> None:
 
     def contents(folder: Path) -> tuple[set[bytes], object]:
         with reopen(folder) as store:
-            report = fsck(store, also=[lambda: check_derived(store)])
+            report = fsck(store, also=[check_derived])
             wrong = sorted(f.code for f in report if f.severity == ERROR)
             return set(store.objects.iterate()), (list(store.refs.iterate()), wrong)
 

@@ -266,14 +266,14 @@ def test_a_transcript_is_imported_again_without_what_was_purged(tmp_path: Path) 
     source = tmp_path / "session.jsonl"
     shutil.copyfile(SAMPLE, source)
     with Repo.init(str(tmp_path)) as repo:
-        importers.import_file.import_paths(Writer(repo.store), [str(source)])
+        importers.import_paths.import_paths(Writer(repo.store), [str(source)])
         ref = next(n for n, _ in repo.store.refs.iterate("refs/heads/sessions/"))
         tip = repo.store.refs.read(ref)
         assert victim in texts(repo.store, ref)
         report = purged(repo.store, victim)
         assert report.absence is not None
         assert report.absence.is_proven, report.absence.found
-        again = importers.import_file.import_paths(Writer(repo.store), [str(source)])
+        again = importers.import_paths.import_paths(Writer(repo.store), [str(source)])
         assert not again.files[0].skips
         assert repo.store.refs.read(ref) == tip
         assert repo.store.objects.reappeared() == []
@@ -281,7 +281,7 @@ def test_a_transcript_is_imported_again_without_what_was_purged(tmp_path: Path) 
         shutil.copytree(
             tmp_path / ".trace" / "tombstones", tmp_path / "second" / ".trace" / "tombstones"
         )
-        importers.import_file.import_paths(Writer(other.store), [str(source)])
+        importers.import_paths.import_paths(Writer(other.store), [str(source)])
         assert victim not in texts(other.store, ref)
         assert any(text.startswith("[purged") for text in texts(other.store, ref))
         other.seal()

@@ -118,7 +118,7 @@ def test_a_session_that_was_imported_is_issued_anew(tmp_path: Path) -> None:
         "".join(json.dumps({"version": "2.0.0", "cwd": "/", **line}) + "\n" for line in lines)
     )
     with Repo.init(str(tmp_path)) as repo:
-        importers.import_file.import_paths(Writer(repo.store), [str(path)])
+        importers.import_paths.import_paths(Writer(repo.store), [str(path)])
         report, issued = repo.maintenance.purge_and_rewrite(
             plan_purge(repo.store, [], [PIN]), verify=True
         )
@@ -197,7 +197,7 @@ def test_messages_keep_their_addresses(tmp_path: Path) -> None:
         for name in tips:
             assert [m.address for m in repo.compile(name)] == before[name]
             assert list(repo.log(name))
-        assert not [*fsck(repo.store), *check_derived(repo.store)]
+        assert not fsck(repo.store, also=[check_derived])
         repo.remove(call)
         hidden = {e.address for e in fold_at(repo, repo.resolve("HEAD")).entries if e.hidden}
         assert hidden == {call, result}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.store.support.histories import (
     MAIN,
@@ -23,10 +26,12 @@ from trace_store import Message, Repo
 from trace_store.base.oid import hash_object
 from trace_store.context import snapshots
 from trace_store.context import snapshots as kept_folds
-from trace_store.maintenance.fsck import check_folds, fsck
-from trace_store.maintenance.fsck_objects import ERROR, WARNING, Finding
+from trace_store.maintenance.fsck import check_folds, check_indexes, fsck
+from trace_store.maintenance.fsck_objects import ERROR, WARNING, Finding, ObjectChecks
+from trace_store.maintenance.repack import pack
 from trace_store.maintenance.repair_store import StoreRepair
 from trace_store.maintenance.seal import seal
+from trace_store.objects import codec
 from trace_store.objects.codec import encode, encode_blob
 from trace_store.objects.commit import Commit
 from trace_store.store.store import Store
@@ -191,7 +196,7 @@ def test_checking_changes_nothing(tmp_path: Path) -> None:
 
 def test_further_checks_are_asked(tmp_path: Path) -> None:
     mine = Finding("index-stale", "info", "index/main", "behind by one")
-    assert fsck(new_store(tmp_path), also=[lambda: [mine]]) == [mine]
+    assert fsck(new_store(tmp_path), also=[lambda *_: [mine]]) == [mine]
 
 
 def test_mode_and_time_of_files_are_harmless(tmp_path: Path) -> None:
@@ -235,3 +240,26 @@ def test_a_folder_of_kept_folds_that_is_none_is_passed_over(tmp_path: Path) -> N
         folder.parent.mkdir(exist_ok=True)
         folder.write_bytes(b"no folder")
         assert list(check_folds(repo.store)) == []
+
+
+def test_a_check_decodes_a_commit_twice_for_its_form_and_for_its_context(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Repo.init(tmp_path, durability="fast") as repo:
+        for number in range(50):
+            repo.append("user", str(number))
+        pack(repo.store)
+    decoded: list[bytes] = []
+    unpack = codec.unpack_unchecked
+
+    def noted(data: bytes) -> Any:
+        decoded.append(data)
+        return unpack(data)
+
+    monkeypatch.setattr(codec, "unpack_unchecked", noted)
+    with reopen(tmp_path) as store:
+        assert fsck(store) == []
+        assert len(decoded) <= 50 + 5
+        decoded.clear()
+        assert list(check_indexes(store, ObjectChecks(store.objects), {})) == []
+        assert len(decoded) <= 50 + 5

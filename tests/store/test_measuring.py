@@ -12,7 +12,7 @@ from tests.importers.support.transcripts import SESSION, Transcript, lively, tex
 from trace_store.base.oid import ObjectId
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.errors import ObjectNotFoundError
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.maintenance.du import StoreUsage, measure
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import COMMIT, decode, kind_of, links_within

@@ -41,7 +41,7 @@ from trace_store.odb.pack import (
     split,
     walk_objects,
 )
-from trace_store.odb.pack_index import BUCKET_OBJECTS, FEW_LOOK_UPS
+from trace_store.odb.pack_index import BUCKET_OBJECTS, FEW_LOOK_UPS, HASH_BYTES
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import Packs
 from trace_store.store.store import Store
@@ -239,6 +239,19 @@ class TestIndex:
             with reopen(tmp_path) as again:
                 for data in objects:
                     assert again.objects.read(hash_object(data)) == data, place
+
+    def test_what_a_damaged_index_says_of_a_frame_is_forgotten(self, tmp_path: Path) -> None:
+        """It says that the links of a frame are not short, but the ids are right."""
+        with new_store(tmp_path) as store:
+            oids = [append(store, text) for text in ("one", "two")]
+            seal(store)
+        (path,) = (path.with_suffix(".idx") for path in pack_paths(tmp_path))
+        content = path.read_bytes()
+        end = len(content) - HASH_BYTES
+        assert content[end - 4 : end] != bytes(4)
+        path.write_bytes(content[: end - 4] + bytes(4) + content[end:])
+        with reopen(tmp_path) as store:
+            assert all(hash_object(store.objects.read(oid)) == oid for oid in reversed(oids))
 
     def test_a_read_only_repository_keeps_the_index_in_memory(self, tmp_path: Path) -> None:
         objects = texts(20)

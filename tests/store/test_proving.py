@@ -16,6 +16,7 @@ from tests.store.support.histories import append, new_store, pack_paths
 from tests.support.examples import examples
 from trace_store.base.oid import hash_object
 from trace_store.contracts import Transaction
+from trace_store.disk import worker_pool
 from trace_store.disk.files import Disk
 from trace_store.disk.layout import Layout
 from trace_store.maintenance import fsck as pack_checks
@@ -26,7 +27,7 @@ from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal
 from trace_store.objects.codec import encode, encode_blob, is_plain_blob, plain_blob_head
 from trace_store.odb.index_scan import has_valid_entries
-from trace_store.odb.pack_index import encode_index
+from trace_store.odb.pack_index import encode_index, encode_rows
 from trace_store.odb.pack_writer import PackWriter
 from trace_store.odb.packs import pack_names
 from trace_store.store.store import Store
@@ -63,7 +64,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every check have two processes beside its own."""
     monkeypatch.setattr(pack_proofs, "PROCESS_BYTES", 1)
-    monkeypatch.setattr(pack_proofs, "processor_count", lambda: 3)
+    monkeypatch.setattr(worker_pool, "processor_count", lambda: 3)
 
 
 def check(folder: Path) -> list[Finding]:
@@ -160,13 +161,13 @@ class TestFindings:
 
 class TestProcesses:
     @pytest.mark.parametrize(
-        "program", ["", "import sys; sys.stdin.readline(); sys.exit(1)", "print('x' * 5)", "junk("]
+        "program", ["", "import sys; sys.stdin.read(1); sys.exit(1)", "print('x' * 5)", "junk("]
     )
     def test_one_that_fails_is_replaced(
         self, sound: Path, together: None, monkeypatch: pytest.MonkeyPatch, program: str
     ) -> None:
         expected = check_in_full(sound / ".trace")
-        monkeypatch.setattr(pack_proofs, "_PROGRAM", program)
+        monkeypatch.setattr(worker_pool, "_PROGRAM", program)
         assert check(sound / ".trace") == expected
 
     def test_one_that_cannot_be_started(
@@ -227,7 +228,7 @@ class TestIndex:
     )
     def test_entries_lead_to_all_or_not(self, oids: list[bytes], seed: int, changed: bool) -> None:
         source = random.Random(seed)
-        rows = [(0, 4 * number) for number in range(len(oids))]
+        rows = encode_rows(0, range(0, 4 * len(oids), 4))
         data = bytearray(encode_index(b"".join(oids), rows, [], 100, bytes(32)))
         tables = range(56, len(data) - 32 - 38 * len(oids))
         if changed and tables:
@@ -235,7 +236,7 @@ class TestIndex:
         assert has_valid_entries(bytes(data)) == (not changed)
 
     def test_an_object_that_stands_there_twice_is_looked_at_closely(self) -> None:
-        data = encode_index(bytes(64), [(0, 4), (0, 8)], [], 100, bytes(32))
+        data = encode_index(bytes(64), encode_rows(0, [4, 8]), [], 100, bytes(32))
         assert not has_valid_entries(data)
 
 

@@ -16,6 +16,7 @@ from trace_store import errors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
 _EDITORS = ("TRACE_EDITOR", "GIT_EDITOR", "VISUAL", "EDITOR")
 _LIST_EDITORS = ("TRACE_EDITOR", "GIT_SEQUENCE_EDITOR", *_EDITORS[1:])
@@ -111,6 +112,9 @@ class Environment:
         self._account = self._account or _account()
         return self._account
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "secrets": tuple(self.secrets)}  # for another process
+
     def variables(self, *names: str) -> dict[str, str]:
         """Return the given variables that are set and not empty."""
         return {name: value for name, value in self.secrets if value and name in names}
@@ -151,8 +155,10 @@ class Environment:
         return self.data_file(store_id, name)
 
     def __repr__(self) -> str:
-        shown = (name.removeprefix("_") for name in vars(self) if name != "secrets")
-        return f"Environment({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+        shown = (f"{name.removeprefix('_')}={value!r}" for name, value in vars(self).items())
+        return (
+            f"Environment({', '.join(each for each in shown if not each.startswith('secrets='))})"
+        )
 
     @classmethod
     def read(cls, variables: Mapping[str, str] | None = None) -> Environment:

@@ -132,9 +132,9 @@ class Layout:
         return os.path.join(self.index_dir, f"{_file_name(ref)}.{column}")
 
     @property
-    def ages_file(self) -> str:
-        """The file that records when each object became unreachable."""
-        return os.path.join(self.local_dir, "unreachable")
+    def reachable_file(self) -> str:
+        """The file that records what the last gc or prune found reachable."""
+        return os.path.join(self.local_dir, "reachable")
 
     @property
     def followers_dir(self) -> str:

@@ -115,3 +115,10 @@ else:
 
     else:
         sync = os.fdatasync
+
+
+def processor_count() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -219,6 +219,10 @@ class JournalFile:
         frames = scan(lambda at, count: disk.read_at(self.fd, at, count), 0, size)
         return next(frames, None)
 
+    def forget(self) -> None:
+        """Drop what was read, which takes more memory than the file has bytes; `scan` reads it again."""
+        self.end, self.closed, self.frames, self.objects, self.passing = 0, False, [], {}, 0
+
     def limit(self, predecessor: JournalFile, disk: Disk) -> None:
         """Limit the predecessor to the number of bytes recorded in this journal.
 
@@ -245,7 +249,7 @@ class JournalFile:
             self.closed = bool(self.frames) and self.frames[-1].kind == END
             return
         frames = [frame for frame in self.frames if frame.end <= limit]
-        self.end, self.closed, self.frames, self.objects, self.passing = 0, False, [], {}, 0
+        self.forget()
         for frame in frames:
             frame.voided = False  # set again when `take` reaches its void frame
             self.take(frame)

@@ -112,6 +112,8 @@ class JournalView:
                 self._sealed.add_all(published.sealed)
                 if published.stamp is None:
                     # The record of seals was removed, and perhaps the packs.
+                    for file in self._sealed_files:
+                        file.scan(self._disk)
                     self.lost = self._sealed_files + self.lost
                     self._sealed_files = []
             if not self._is_unchanged() and not self._match_directory():
@@ -341,6 +343,7 @@ class JournalView:
                     self.lost.append(file)
                 else:
                     self._disk.unlock(file.fd)  # this process may just have waited for it
+                    file.forget()
                     self._sealed_files.append(file)
         while len(self._sealed_files) > MAXIMUM_SEALED_FILES:
             self._disk.close(self._sealed_files.pop(0).fd)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from trace_store.maintenance import lost_found as lost_found
     from trace_store.maintenance import maintenance as maintenance
     from trace_store.maintenance import object_scan as object_scan
+    from trace_store.maintenance import pack_marks as pack_marks
     from trace_store.maintenance import purge as purge
     from trace_store.maintenance import reachability as reachability
     from trace_store.maintenance import repack as repack

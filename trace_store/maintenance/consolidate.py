@@ -27,6 +27,8 @@ ALWAYS_CONSOLIDATE_BYTES = 32 * 1024
 """Packs with up to this much content are always consolidated: rewriting them is nearly free."""
 MAXIMUM_CONSOLIDATED_BYTES = MAXIMUM_PACK_BYTES // 2
 """Maximum compressed size of the packs consolidated in one seal."""
+MAXIMUM_CONTENT_BYTES = 32 * 1024 * 1024
+"""Maximum content of a seal that consolidates packs: what a seal holds in memory grows with its objects."""
 MAXIMUM_GIT_INDEX_BYTES = 256 * 1024 * 1024
 _IN_USE = (errno.EACCES, errno.EPERM, errno.EBUSY)
 _NAME_TAIL = 32
@@ -37,7 +39,8 @@ def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
     """Return packs to consolidate with `raw_bytes` of new content, oldest first, and the uncompressed size of all.
 
     A pack is included if it is no larger than what it is combined with, so a byte is rewritten at most once per
-    doubling of the repository.
+    doubling of the repository. Packs that a repack wrote are left to the next repack, which knows what is reachable
+    in them.
     """
     limit = max(raw_bytes, ALWAYS_CONSOLIDATE_BYTES)
     chosen: list[tuple[int, str]] = []
@@ -48,10 +51,10 @@ def choose_packs(store: Store, raw_bytes: int) -> tuple[list[str], int]:
         # Content is larger than its pack, and measuring it reads the head of each frame.
         if packed > limit or size > MAXIMUM_CONSOLIDATED_BYTES:
             break
-        raw = _raw_bytes(store, name)
+        raw = None if _is_repacked(store, name) else _raw_bytes(store, name)
         if raw is None:
             continue
-        if raw > limit:
+        if raw > limit or raw_bytes + raw > MAXIMUM_CONTENT_BYTES:
             break
         if tracked is None:
             tracked = git_index(store.disk, store.layout.root)
@@ -71,6 +74,11 @@ def _sizes(store: Store) -> Iterator[tuple[int, int, str]]:
         status = store.disk.stat(store.layout.pack_file(name))
         if status is not None:
             yield status.st_size, status.st_mtime_ns, name
+
+
+def _is_repacked(store: Store, name: str) -> bool:
+    packed = store.objects.packs.get(name)
+    return packed is not None and bool(packed.pack.made[2])
 
 
 def _raw_bytes(store: Store, name: str) -> int | None:

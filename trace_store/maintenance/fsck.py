@@ -11,13 +11,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 
 from trace_store import errors, maintenance
+from trace_store.base.gc_pause import paused
 from trace_store.base.oid import ObjectId, is_full_id
-from trace_store.commit_table.table import CommitTable
+from trace_store.commit_table.table import IS_CONTINUATION, CommitRows, CommitTable
 from trace_store.context import snapshots
 from trace_store.context.compiler import ContextCompiler
-from trace_store.context.fold import Fold, apply_commits, commits_since
+from trace_store.context.fold import Fold, apply_commits, commits_since, fold
+from trace_store.context.index_update import role_number
 from trace_store.context.session_lists import SessionLists
 from trace_store.contracts.ref_names import BRANCHES, joins_by_merge, joins_by_time
 from trace_store.disk.files import files_below, read_file
@@ -39,9 +42,10 @@ from trace_store.maintenance.fsck_objects import (
 from trace_store.maintenance.pack_proofs import prove
 from trace_store.maintenance.reachability import UNREADABLE, find_roots
 from trace_store.objects.codec import is_content
-from trace_store.objects.commit import Commit, read_commit
+from trace_store.objects.commit import read_commit
 from trace_store.odb import compression
 from trace_store.odb.database import ObjectDatabase
+from trace_store.odb.index_scan import ids_among
 from trace_store.odb.loose import COMPRESSED, HEAD_BYTES, RAW
 from trace_store.odb.pack import Pack, walk_objects
 from trace_store.odb.pack_index import PackIndex
@@ -55,6 +59,8 @@ from trace_store.store.store import Store
 
 _MAXIMUM_READ_BYTES = 1 << 20
 _HEAD_BYTES = 4096
+_BATCH = 64 * 1024
+"""How many commits are looked up at once."""
 
 __all__ = ["ERROR", "INFO", "WARNING", "Finding", "fsck"]
 
@@ -74,7 +80,7 @@ def check_refs(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
     yield from _check_logs(store)
     for name, tips in store.refs.iterate_tips():
         for tip in tips:
-            if tip not in objects.present:
+            if tip not in objects:
                 yield Finding("ref-incomplete", WARNING, name, f"missing object {tip}")
             elif name.startswith(BRANCHES) and not objects.is_commit(tip):
                 yield Finding("ref-not-commit", ERROR, name, f"object {tip} is not a commit")
@@ -110,7 +116,7 @@ def _check_head(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
             maintenance.repair_files.with_explanation(str(error), data),
         )
         return
-    if head.ref is None and head.oid is not None and head.oid not in objects.present:
+    if head.ref is None and head.oid is not None and head.oid not in objects:
         yield Finding("head-incomplete", ERROR, "HEAD", f"missing commit {head.oid}")
     default = BRANCHES + store.config.default_branch
     if head.unborn and head.ref != default and any(True for _ in store.refs.iterate(BRANCHES)):
@@ -154,11 +160,11 @@ def _read_head(store: Store, path: str) -> bytes | None:
         return None
 
 
-def check_derived(store: Store) -> Iterator[Finding]:
-    """Yield the problems of derived files, and what they show to be missing."""
+def check_derived(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
+    """Yield the problems of derived files, and what they show to be missing, given the sound objects."""
     yield from check_table(store)
     sizes: dict[str, int] = {}
-    yield from check_indexes(store, sizes)
+    yield from check_indexes(store, objects, sizes)
     yield from check_lists(store, sizes)
     yield from check_folds(store)
 
@@ -171,23 +177,37 @@ def check_table(store: Store) -> Iterator[Finding]:
     table = CommitTable(store.disk, path, store.config.store_id, store.objects)
     try:
         rows = table.load()
-        known = [] if rows is None else list(rows.numbers())
+        missing = [] if rows is None else [oid.hex() for oid in _lacking(store, rows)]
     except errors.CorruptIndexError:
         return  # rebuilt when a log needs it
-    missing = [oid.hex() for oid in known if not store.objects.contains(oid)]
     if missing:
         detail = f"{len(missing)} commits of earlier logs are missing, the newest {missing[-1]}"
         what = "an unsealed journal was lost, or they were pruned"
         yield Finding("commit-forgotten", WARNING, "index/commits.table", f"{detail}: {what}")
 
 
-def check_indexes(store: Store, sizes: dict[str, int] | None = None) -> Iterator[Finding]:
+def _lacking(store: Store, rows: CommitRows) -> Iterator[bytes]:
+    """Yield the commits of a table that are missing or purged, the oldest first."""
+    objects = store.objects
+    commits = (row[0] for row in rows.oldest_first(0, rows.count) if not row[8] & IS_CONTINUATION)
+    while batch := dict.fromkeys(islice(commits, _BATCH)):
+        packed = [
+            each or () for each in objects.packs.query(partial(ids_among, oids=frozenset(batch)))
+        ]
+        rest = (batch.keys() - set().union(*packed)) | (batch.keys() & objects.purged)
+        yield from (oid for oid in batch if oid in rest and not objects.contains(oid))
+
+
+def check_indexes(store: Store, objects: ObjectChecks, sizes: dict[str, int]) -> Iterator[Finding]:
     """Yield differences between branches and their compile indexes; `sizes` gets the messages of each branch."""
-    contexts, sizes = ContextCompiler(store), {} if sizes is None else sizes
-    for name, _ in store.refs.iterate(BRANCHES):
+    contexts = ContextCompiler(store)
+    for name, tip in store.refs.iterate(BRANCHES):
         try:
             if contexts.index_view(name) is None:
-                sizes[name] = len(contexts.compile(name, cold=True))
+                with paused:
+                    sizes[name] = sum(
+                        1 for _ in map(role_number, fold(tip, objects.read_commit).visible())
+                    )
                 continue
             outcome = contexts.verify(name, count_tokens=False)
         except errors.TraceError as error:
@@ -214,10 +234,7 @@ def check_lists(store: Store, sizes: Mapping[str, int]) -> Iterator[Finding]:
 
 def check_folds(store: Store) -> Iterator[Finding]:
     """Yield fold snapshots that differ from the history."""
-
-    def read(oid: bytes) -> Commit:
-        return read_commit(oid, store.objects.read)
-
+    read = partial(read_commit, read=store.objects.read)
     try:
         names = sorted(store.disk.names(store.layout.folds_dir))
     except errors.StorageError:
@@ -266,14 +283,14 @@ def check_packs(store: Store, database: ObjectDatabase, objects: ObjectChecks) -
                 detail = "hash mismatch with its name or trailer"
                 detail = _with_explanation(store, name, detail)
                 yield Finding("pack-damaged", ERROR, what, detail)
-            proof = proofs.pop(name, None)
-            if proof is None:
+            if name not in proofs:
                 yield from _check_pack(store, pack, what, objects)
-            else:
-                reread = partial(_named_objects, store, name)
-                objects.add_proven(proof.oids, proof.commits, proof.outside_links, reread)
         finally:
             pack.close()
+    # Now only, since looking an object up opens all packs, and that rebuilds damaged indexes.
+    for name, proof in proofs.items():
+        reread = partial(_named_objects, store, name)
+        objects.add_proven(name, proof.marks, proof.outside_links, reread)
 
 
 def _with_explanation(store: Store, name: str, detail: str) -> str:
@@ -357,16 +374,18 @@ def _check_index(
         store.disk.close(fd)
 
 
-def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) -> list[Finding]:
+def fsck(
+    store: Store, *, also: Iterable[Callable[[Store, ObjectChecks], Iterable[Finding]]] = ()
+) -> list[Finding]:
     """Check a repository and return the findings, errors first.
 
     Args:
         store: the repository.
-        also: additional checks of derived files.
+        also: additional checks of derived files, given the sound objects.
     """
     findings: list[Finding] = []
-    objects = ObjectChecks()
     database = store.objects
+    objects = ObjectChecks(database)
     damaged: dict[ObjectId, str] = {}
     steps: list[Callable[[], Iterable[Finding]]] = [
         lambda: _check_root(store),
@@ -377,7 +396,7 @@ def fsck(store: Store, *, also: Iterable[Callable[[], Iterable[Finding]]] = ()) 
         lambda: _check_purged(store, database, objects),
         lambda: check_refs(store, objects),
         lambda: objects.missing(roots(store), store.objects.purged),
-        *also,
+        *(partial(check, store, objects) for check in also),
     ]
     for step in steps:
         try:
@@ -430,20 +449,20 @@ def _check_purged(
         yield Finding("tombstone-unreadable", WARNING, f"tombstones/{name}", "unreadable tombstone")
     for oid in sorted(database.purged):
         tombstone = database.tombstones.find(oid)
-        if oid in objects.present:
+        if oid in objects:
             detail = "its bytes are back, but are not served"
             yield Finding("purged-object-present", WARNING, oid.hex(), detail)
         elif tombstone is not None:
             who = f" by {tombstone.by}" if tombstone.by else ""
             yield Finding("object-purged", INFO, oid.hex(), f"{tombstone.placeholder[1:-1]}{who}")
     if database.purged_texts:
-        for purged in objects.present - database.purged:
-            data = database.read(purged)
-            if is_content(data) and find_purged_texts(
-                {ObjectId(purged): data}, database.purged_texts
-            ):
+        for oid in map(ObjectId, objects):
+            if oid in database.purged:
+                continue
+            data = database.read(oid)
+            if is_content(data) and find_purged_texts({oid: data}, database.purged_texts):
                 detail = "it contains purged text and came with a pack from elsewhere"
-                yield Finding("purged-object-present", WARNING, purged.hex(), detail)
+                yield Finding("purged-object-present", WARNING, oid.hex(), detail)
 
 
 def _damaged_loose(
@@ -462,7 +481,7 @@ def _damaged_loose(
         detail = maintenance.repair_files.with_explanation(f"loose file: {why}", content)
         if content is None or not _is_truncated(content):
             yield Finding("object-damaged", ERROR, str(oid), detail)
-        elif oid in objects.present:
+        elif oid in objects:
             detail += "; another copy is sound"
             yield Finding("spare-object-cut-off", WARNING, str(oid), detail)
         elif needed is None or oid in needed:

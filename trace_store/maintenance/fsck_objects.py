@@ -16,12 +16,13 @@ from trace_store.objects.codec import (
     COMMIT,
     LIST,
     TAG,
-    is_canonical,
+    decode_checked,
+    inspect,
     is_plain_blob,
     kind_of,
     links,
 )
-from trace_store.objects.commit import Commit, Tag
+from trace_store.objects.commit import Commit, Tag, read_commit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from trace_store.journal.frames import Frame
     from trace_store.journal.journal import Journal
+    from trace_store.odb.database import ObjectDatabase
     from trace_store.store.store import Store
 
     Walk = Callable[[], Iterable[tuple[bytes, bytes]]]
@@ -56,40 +58,95 @@ class Finding:
     detail: str
 
 
+def examine(oid: ObjectId, data: bytes, where: str) -> tuple[list[Finding], str, tuple[bytes, ...]]:
+    """Check an object whose hash is right; return the findings, its kind, and its links without order.
+
+    The kind is "" for an object that is not readable, and BLOB for one that need not be read.
+    """
+    if is_plain_blob(data):
+        return [], BLOB, ()
+    findings: list[Finding] = []
+    try:
+        kind = kind_of(data)
+        value, is_canonical, named = inspect(data)
+        if not is_canonical:
+            findings.append(
+                Finding("object-not-canonical", ERROR, str(oid), f"a {kind} in {where}")
+            )
+        if kind == COMMIT:
+            Commit.of(value)
+        elif kind == TAG:
+            Tag.of(value)
+        elif kind not in (BLOB, LIST):
+            detail = f"kind {kind[:40]!r}"
+            findings.append(Finding("object-unknown-kind", INFO, str(oid), detail))
+    except (errors.FormatError, errors.CorruptObjectError, errors.InvalidInputError) as error:
+        detail = f"in {where}: {error}"
+        return [*findings, Finding("object-unreadable", ERROR, str(oid), detail)], "", ()
+    return findings, kind, () if kind == BLOB else tuple(dict.fromkeys(named))
+
+
+PRESENT, IS_COMMIT = 1, 2
+"""Marks of the objects of a proven pack."""
+
+
 class ObjectChecks:
-    """Checks each object once and records its links.
+    """Checks each object once and records its links; contains the objects with a sound copy.
 
     Attributes:
-        present: ids of the objects with a sound copy.
         links: links by object id, without those of proven packs.
     """
 
-    def __init__(self) -> None:
-        self.present: set[bytes] = set()
+    def __init__(self, database: ObjectDatabase) -> None:
         self.links: dict[bytes, tuple[bytes, ...]] = {}
+        self._database = database
+        self._proven = maintenance.pack_marks.PackMarks(database.packs)
+        self._others: set[bytes] = set()
         self._commits: set[bytes] = set()
         self._named: set[bytes] = set()
         self._rereads: list[Walk] = []
+        self._are_readable = True
 
-    def add_proven(
-        self, oids: Iterable[bytes], commits: Iterable[bytes], named: Iterable[bytes], reread: Walk
-    ) -> None:
-        """Add objects that were proven sound.
+    def __contains__(self, oid: object) -> bool:
+        assert isinstance(oid, bytes)
+        return oid in self._others or self._is_proven(oid)
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._others
+        for name in self._proven:
+            yield from self._proven.ids_with(name, PRESENT)
+            yield from self._proven.ids_with(name, IS_COMMIT)
+
+    def _is_proven(self, oid: bytes) -> bool:
+        try:
+            return self._proven.find(oid) is not None
+        except (errors.FormatError, errors.StorageError):
+            return self._database.contains(oid)  # a pack was consolidated meanwhile
+
+    def add_proven(self, name: str, marks: bytes, named: Iterable[bytes], reread: Walk) -> None:
+        """Add the objects of a pack that was proven sound.
 
         Args:
-            oids: all of them.
-            commits: the commits among them.
+            name: the name of the pack.
+            marks: PRESENT or IS_COMMIT for each object.
             named: links that may lead outside.
             reread: yields the objects again, to find out who links to a missing one.
         """
-        self.present.update(oids)
-        self._commits.update(commits)
         self._named.update(named)
         self._rereads.append(reread)
+        try:
+            self._proven.add(name)[:] = marks
+        except errors.StorageError:
+            return  # consolidated meanwhile
 
     def is_commit(self, oid: bytes) -> bool:
         """Return True if a checked object is a commit."""
-        return oid in self._commits
+        if oid in self._commits:
+            return True
+        try:
+            return IS_COMMIT in self._proven.values(oid)
+        except (errors.FormatError, errors.StorageError):
+            return kind_of(self._database.read(oid)) == COMMIT
 
     def check_named(self, oid: ObjectId, data: bytes, where: str) -> Iterator[Finding]:
         """Check bytes stored under an id."""
@@ -100,27 +157,25 @@ class ObjectChecks:
 
     def check(self, oid: ObjectId, data: bytes, where: str) -> Iterator[Finding]:
         """Check an object whose hash is right."""
-        if oid in self.present:
+        if oid in self:
             return
-        self.present.add(oid)
-        if is_plain_blob(data):
-            return
-        try:
-            kind = kind_of(data)
-            canonical = is_canonical(data)
-            if not canonical:
-                yield Finding("object-not-canonical", ERROR, str(oid), f"a {kind} in {where}")
-            if kind == COMMIT:
-                Commit.decode(data)
-                self._commits.add(oid)
-            elif kind == TAG:
-                Tag.decode(data)
-            elif kind not in (BLOB, LIST):
-                yield Finding("object-unknown-kind", INFO, str(oid), f"kind {kind[:40]!r}")
-            if kind != BLOB:
-                self.links[oid] = tuple(dict.fromkeys(links(data)))
-        except (errors.FormatError, errors.CorruptObjectError, errors.InvalidInputError) as error:
-            yield Finding("object-unreadable", ERROR, str(oid), f"in {where}: {error}")
+        self._others.add(oid)
+        findings, kind, named = examine(oid, data, where)
+        yield from findings
+        if kind == COMMIT:
+            self._commits.add(oid)
+        self._are_readable = self._are_readable and kind != ""
+        if kind not in ("", BLOB):
+            self.links[oid] = named
+
+    def read_commit(self, oid: bytes) -> Commit:
+        """Return a commit, whose fields are not checked again if all objects have valid ones; raises as `decode`."""
+        if self._are_readable:
+            try:
+                return Commit.of(decode_checked(self._database.read(oid)), is_checked=True)
+            except errors.CorruptObjectError:
+                pass
+        return read_commit(oid, self._database.read)
 
     def reachable(self, roots: Iterable[bytes]) -> set[bytes]:
         """Return everything reachable from roots, including missing objects."""
@@ -129,7 +184,7 @@ class ObjectChecks:
             for referrer, data in walk():
                 self.links.setdefault(referrer, tuple(dict.fromkeys(links(data))))
         visited: set[bytes] = set()
-        stack: list[bytes] = [root for root in roots if root in self.present]
+        stack: list[bytes] = [root for root in roots if root in self]
         while stack:
             oid = stack.pop()
             if oid not in visited:
@@ -141,12 +196,13 @@ class ObjectChecks:
         self, roots: Iterable[ObjectId], purged: frozenset[bytes] = frozenset()
     ) -> Iterator[Finding]:
         """Yield missing link targets: errors if reachable from a ref and not purged."""
-        if self._named.union(*self.links.values()) <= self.present:
+        named = self._named.union(*self.links.values()) - self._others
+        if not any(oid not in self for oid in self._proven.lacking(named)):
             return
         reachable = self.reachable(roots)
         for referrer, names in sorted(self.links.items()):
             for name in dict.fromkeys(names):
-                if name in self.present or name in purged:
+                if name in self or name in purged:
                     continue
                 if referrer in reachable:
                     yield Finding(
@@ -247,7 +303,7 @@ def _check_set_aside(store: Store, objects: ObjectChecks) -> Iterator[Finding]:
             oid
             for frame in journal.recovery.transactions_in(data)
             for oid, _, _ in frame.objects
-            if oid not in objects.present and not store.objects.contains(oid)
+            if oid not in objects and not store.objects.contains(oid)
         }
         if missing:
             what = os.path.relpath(path, store.layout.root).replace(os.sep, "/")

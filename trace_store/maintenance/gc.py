@@ -7,26 +7,42 @@ target is missing, stops everything before any change.
 
 from __future__ import annotations
 
+import errno
 import os
-import struct
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, TypeAlias
 
 from trace_store import errors
 from trace_store.base.frozen import replace, value
-from trace_store.base.oid import OID_BYTES, ObjectId, digest
+from trace_store.base.oid import ObjectId
 from trace_store.commit_table.table import CommitTable
 from trace_store.context.session_lists import publish_lists
 from trace_store.contracts.ref_names import TRASH
-from trace_store.disk.files import APPEND, Disk, files_below, read_file, replace_file, write_all
-from trace_store.errors import StorageError
+from trace_store.disk.files import APPEND, Disk, files_below, replace_file, write_all
 from trace_store.maintenance.consolidate import file_size, git_index, is_tracked
 from trace_store.maintenance.lock import brief_lock
 from trace_store.maintenance.lost_found import sweep
-from trace_store.maintenance.reachability import ReachableSet, Roots, find_roots
-from trace_store.maintenance.repack import RewriteReport, pack, packs_holding, write_packs_without
+from trace_store.maintenance.pack_marks import PackLostError, PackMarks
+from trace_store.maintenance.reachability import KNOWN, LOCAL, ReachableSet, Roots, find_roots
+from trace_store.maintenance.reachability_memory import (
+    UNNOTICED,
+    KnownObjects,
+    KnownReachable,
+    load_known,
+    save_known,
+)
+from trace_store.maintenance.repack import (
+    RewriteReport,
+    known_after,
+    pack,
+    packs_holding,
+    write_packs_without,
+)
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import forget_committed, forget_copies
+from trace_store.odb.index_scan import ids_among
+from trace_store.odb.packs import MAXIMUM_ATTEMPTS
 from trace_store.odb.quarantine import QuarantineBatch
 from trace_store.refs.reflog import ReflogEntry, encode_entry
 from trace_store.store.store import Store
@@ -138,48 +154,15 @@ def _remove_all(disk: Disk, path: str) -> tuple[int, int]:
     return files, size
 
 
-MAGIC = b"TRACEAGE"
-_RECORD = struct.Struct(f"<{OID_BYTES}sQ")
-
-
-def load_ages(store: Store) -> dict[ObjectId, int]:
-    """Return since when objects are unreachable, in milliseconds."""
-    try:
-        data = read_file(store.disk, store.layout.ages_file) or b""
-    except StorageError:
-        return {}
-    body, checksum = data[:-OID_BYTES], data[-OID_BYTES:]
-    records = body[len(MAGIC) :]
-    if not body.startswith(MAGIC) or digest(body) != checksum or len(records) % _RECORD.size:
-        return {}
-    return {ObjectId(oid): time for oid, time in _RECORD.iter_unpack(records)}
-
-
-def save_ages(store: Store, ages: Mapping[ObjectId, int]) -> None:
-    """Save these times; a failed write is ignored."""
-    if ages == load_ages(store):
-        return
-    body = MAGIC + b"".join(_RECORD.pack(oid, ages[oid]) for oid in sorted(ages))
-    try:
-        replace_file(
-            store.disk,
-            store.layout.ages_file,
-            body + digest(body),
-            durable=False,
-            scratch=store.layout.tmp_dir,
-        )
-    except StorageError:
-        return
-
-
 DAY_MS = 24 * 60 * 60 * 1000
 REFLOG_DAYS = 90, 30
 """Days to keep reflog entries: reachable, unreachable."""
 _NANOSECONDS = 1_000_000
+NONE: frozenset[ObjectId] = frozenset()
 
 
 class ReachabilityScan:
-    """One scan of all objects and roots.
+    """One scan of all objects and roots that the last one does not answer for.
 
     Attributes:
         roots: the roots.
@@ -188,7 +171,11 @@ class ReachabilityScan:
         reachable: number of existing reachable objects.
         loose, packed: times since when objects are unreachable, in milliseconds.
         doomed: unreachable objects past the grace period.
+        known: what the next scan need not read again.
     """
+
+    roots: Roots
+    marking: ReachableSet
 
     def __init__(
         self,
@@ -197,20 +184,23 @@ class ReachabilityScan:
         grace_ms: int,
         reflog_days: tuple[int, int] | None,
         progress: Progress,
+        known: KnownReachable,
         within: Container[ObjectId] | None = None,
     ) -> None:
-        """Scan everything without changes.
+        """Scan without changes.
 
         Args:
             store: the repository.
             grace_ms: grace period in milliseconds.
             reflog_days: days to keep reachable and unreachable reflog entries; None keeps all.
             progress: receives step, steps done and total.
+            known: the result of an earlier scan.
             within: the objects that may be past the grace period; None is all.
 
         Raises:
             StateError: a root is unreadable or its commit is missing.
             FormatError: an object is damaged, so its links are unknown.
+            StorageError: the disk refuses, or packs are replaced faster than they can be read.
         """
         self._store = store
         self._objects = store.objects
@@ -219,79 +209,210 @@ class ReachabilityScan:
         self._limit = self._now - grace_ms
         self._progress = progress
         self._within = within
-        self.marking = ReachableSet(store.objects.read)
+        self._unmarked: set[str] = set()
+        self._scan_anyway(known)
+
+    def _scan_anyway(self, known: KnownReachable) -> None:
+        """Scan, and start again if a pack or its index is damaged, or was removed: nothing is locked meanwhile."""
+        attempts = MAXIMUM_ATTEMPTS + len(self._objects.packs.names())
+        for left in reversed(range(attempts)):
+            try:
+                self._scan(known)
+                return
+            except errors.CorruptIndexError:
+                if not self._objects.packs.repair_indexes():
+                    raise
+            except errors.StorageError as error:
+                if not left or (
+                    not isinstance(error, PackLostError) and error.errno != errno.ENOENT
+                ):
+                    raise
+                self._unmarked.add(str(error.data.get("pack", "")))
+
+    def _scan(self, known: KnownReachable) -> None:
+        store = self._store
+        with store.mutex:
+            self._objects.packs.refresh()
+        self._names = self._objects.packs.names()
+        self._loose_ids = frozenset(self._objects.loose.iterate())
+        self._ages = known.left
         self.expired: set[ReflogEntry] = set()
-        self.roots = self._mark()
-        self.reachable = len(self.marking.reached) - len(self.marking.absent)
-        self.loose = self._loose()
-        self.packed = self._packed()
+        if not (known.packs and known.packs.issubset(self._names) and self._start(known)):
+            self._start(KnownReachable())
+        left = self._left()
+        known = self._known(left)
+        named = self.marking.count()
+        self._mark_logged()
+        logged = self.marking.count() - named
+        self.reachable = known.count + len(known.outside) + logged - len(self.marking.absent)
+        self.packed = {oid: since for oid, since in left.items() if oid not in self.marking}
+        noticed = {oid: self.packed.get(oid, UNNOTICED) for oid in left}
+        self.known = replace(known, left=noticed)
+        self.loose = {
+            oid: self._changed(store.layout.loose_file(oid.hex()))
+            for oid in self._loose_ids
+            if oid not in self.marking
+        }
         self.doomed = self._doomed()
 
     def rescan(self) -> None:
         """Scan what is new, and keep what became reachable; errors as in the first scan."""
-        self.roots = self._mark()
-        self.doomed = {oid for oid in self.doomed if oid not in self.marking.reached}
+        planned = self.doomed
+        try:
+            self._rescan()
+        except errors.StorageError as error:
+            if not isinstance(error, PackLostError) and error.errno != errno.ENOENT:
+                raise
+            self._scan_anyway(self.known)
+            self.doomed &= planned
+
+    def _rescan(self) -> None:
+        self.roots = self._find_roots()
+        self.marking.add(self.roots.named)
+        self._mark_logged()
+        self.doomed = {oid for oid in self.doomed if oid not in self.marking}
         touched = {oid for oid in self.doomed & self.loose.keys() if not self._is_old(oid)}
         self.marking.add(touched)
-        self.doomed -= self.marking.reached
+        self.doomed = {oid for oid in self.doomed if oid not in self.marking}
 
-    def ages(self) -> dict[ObjectId, int]:
-        """Return since when the remaining packed objects are unreachable, in milliseconds."""
-        return {oid: since for oid, since in self.packed.items() if oid not in self.doomed}
-
-    def _mark(self) -> Roots:
-        store, marking = self._store, self.marking
-        with store.mutex:
-            self._objects.packs.refresh()
+    def _start(self, known: KnownReachable) -> bool:
+        """Mark what the roots reach, except for what is known; False if that does not hold any more."""
+        self._before, self._files = known, known.files
+        marks = self._marks_of_new(known)
+        if marks is None:
+            return False
+        self._marks = marks
+        self.roots = self._find_roots()
+        named, unread = self.roots.named, self.roots.unread
+        lost = {oid for oid, file in known.roots.items() if oid not in named and file not in unread}
+        self.marking = ReachableSet(
+            self._objects.read,
+            KnownObjects(self._objects.packs, known),
+            frozenset({*known.roots, *named}),
+            marks,
+        )
+        starts = [oid for oid in named if oid not in known.roots]
+        self._seen = {
+            oid
+            for oid in known.unseen
+            if oid in self._loose_ids or any(mark != KNOWN for mark in marks.values(oid))
+        }
+        starts += self._seen
+        with self._store.mutex:
             whole = sum(each or 0 for each in self._objects.packs.query(lambda i: i.objects))
-        since, unreachable_since = (self._now - DAY_MS * days for days in self._days or REFLOG_DAYS)
-        roots = find_roots(store, since=unreachable_since)
+        self._step = lambda done: self._progress("marking", min(done, whole), whole)
+        self.marking.add(chain(starts, known.outside), self._step)
+        return lost <= self.marking.linked
+
+    def _marks_of_new(self, known: KnownReachable) -> PackMarks | None:
+        """Return marks for packs that are not known, with copies of known objects, as git may bring them, as KNOWN.
+
+        None if a known pack is gone or its index is damaged.
+        """
+        packs = self._objects.packs
+        marks = PackMarks(packs, self._objects.purged)
+        new = [name for name in self._names if name not in known.packs]
+        opened = [packed for packed in map(packs.get, new) if packed is not None]
+        if not all(packed.index.verify() for packed in opened):
+            packs.repair_indexes()
+        for name in sorted(new, key=self._age, reverse=True):  # links lead to older packs
+            if name in self._unmarked:
+                continue
+            of_pack = marks.add(name)
+            copies = known.among(packs, self._ids(name)) if known.packs else frozenset()
+            if copies is None:
+                return None
+            for oid in copies:
+                for number in marks.copies(name, oid):
+                    of_pack[number] = KNOWN
+        return marks
+
+    def _age(self, name: str) -> int:
+        return self._changed(self._store.layout.pack_file(name))
+
+    def _find_roots(self) -> Roots:
+        since = self._now - DAY_MS * (self._days or REFLOG_DAYS)[1]
+        roots = find_roots(self._store, since=since, known_files=self._files)
         for obstacle in roots.obstacles:
             raise _unknown_roots_error(obstacle.what, obstacle.detail)
+        self._files = roots.files
+        return roots
 
-        def step(done: int) -> None:
-            self._progress("marking", min(done, whole), whole)
-
-        marking.add(roots.named, step)
-        entries = [entry for log in roots.logs.values() for entry in log]
+    def _mark_logged(self) -> None:
+        """Mark what the reflogs reach, except for expired entries."""
+        store, marking, logs = self._store, self.marking, self.roots.logs
+        entries = [entry for log in logs.values() for entry in log]
         if self._days is not None:
             # The reflog of a trash ref shows how long it has been there.
             trash = {name for name, _ in store.refs.iterate(TRASH)}
+            since, unreachable_since = (self._now - DAY_MS * days for days in self._days)
             self.expired = {
                 entry
-                for name, log in roots.logs.items()
+                for name, log in logs.items()
                 for entry in (() if name in trash else log)
-                if is_expired(
-                    entry, marking.reached, since=since, unreachable_since=unreachable_since
-                )
+                if is_expired(entry, marking, since=since, unreachable_since=unreachable_since)
             }
         logged = [o for e in entries if e not in self.expired for o in (e.old, e.new)]
-        marking.add([oid for oid in logged if oid is not None], step)
+        marking.add([oid for oid in logged if oid is not None], self._step)
         for oid, referrer in marking.broken().items():
             raise _unknown_roots_error(f"commit {referrer}", f"its parent {oid} is missing")
-        return roots
 
-    def _loose(self) -> dict[ObjectId, int]:
+    def _left(self) -> dict[ObjectId, int]:
+        """Return packed objects that no root but reflogs reaches, and their age: the saved time, or the pack's."""
+        before = self._before
+        known = frozenset(before.left)
         since: dict[ObjectId, int] = {}
-        for oid in self._objects.loose.iterate():
-            if oid not in self.marking.reached:
-                since[oid] = self._changed(self._store.layout.loose_file(oid.hex()))
-        return since
-
-    def _packed(self) -> dict[ObjectId, int]:
-        """Return since when packed objects are unreachable: the saved time, or the pack's."""
-        known = load_ages(self._store)
-        since: dict[ObjectId, int] = {}
-        packs, reached = self._objects.packs, self.marking.reached
-        for name in packs.names():
-            packed = packs.get(name)
-            if packed is None:
+        for name in self._names:
+            packed = self._objects.packs.get(name)
+            if packed is None or (name in before.packs and not known):
                 continue
-            written = self._changed(self._store.layout.pack_file(name))
-            for oid in packed.index.in_order():
-                if oid not in reached:
-                    since[oid] = max(since.get(oid, 0), min(written, known.get(oid, written)))
-        return since
+            written = self._age(name)
+            ids: Iterable[bytes] = self._ids(name)
+            if name in before.packs:
+                ids = ids_among(packed.index, known)
+            elif name in self._marks:
+                ids = self._marks.ids_with(name, 0)
+            for oid in map(ObjectId, ids):
+                if oid not in self.marking:
+                    time = min(written, self._ages.get(oid, written))
+                    since[oid] = max(time, since.get(oid, 0))
+        return {oid: UNNOTICED for oid in known if oid not in self.marking} | since
+
+    def _known(self, left: Mapping[ObjectId, int]) -> KnownReachable:
+        """Return what the next scan need not read; called before reflogs are followed, since their entries expire."""
+        before, marking = self._before, self.marking
+        outside = marking.reached - before.left.keys()
+        for name in self._unmarked.intersection(self._names):
+            outside.difference_update(self._ids(name))
+        outside |= marking.absent.keys()  # of the left ones, too
+        linked = marking.linked
+        roots = {oid: file for oid, file in before.roots.items() if oid not in linked}
+        roots |= {
+            oid: where.removeprefix(LOCAL) if where.startswith(LOCAL) else ""
+            for oid, where in self.roots.named.items()
+            if oid not in linked and marking.has_new(oid)
+        }
+        return KnownReachable(
+            roots=roots,
+            files=self.roots.files,
+            packs=frozenset(self._names) if self._are_sound() else frozenset(),
+            left=left,
+            outside=frozenset(outside),
+            unseen=(before.unseen - self._seen) | self.roots.unseen,
+            count=before.count + marking.count() - len(outside),
+        )
+
+    def _are_sound(self) -> bool:
+        """Return True if the indexes of all new packs name all of their objects."""
+        packed = [
+            self._objects.packs.get(name) for name in self._names if name not in self._before.packs
+        ]
+        return all(each is not None and each.index.verify() for each in packed)
+
+    def _ids(self, name: str) -> Iterator[ObjectId]:
+        """Return the ids of the objects of a pack; none if it was removed meanwhile."""
+        packed = self._objects.packs.get(name)
+        return iter(()) if packed is None else packed.index.in_order()
 
     def _doomed(self) -> set[ObjectId]:
         """Return objects past the grace period that no younger object reaches."""
@@ -302,8 +423,15 @@ class ReachabilityScan:
             if max(self.loose.get(oid, 0), self.packed.get(oid, 0)) <= self._limit
             and (self._within is None or oid in self._within)
         }
-        self.marking.add(unreachable - old)
-        return old - self.marking.reached
+        if old:
+            self.marking.add(unreachable - old)
+        doomed = {oid for oid in old if oid not in self.marking}
+        if self._days is not None and not self.loose.keys().isdisjoint(doomed):
+            # gc leaves packed objects, and a ref may name one later, so what they link to stays as well.
+            staying = ReachableSet(self._objects.read, self.marking)
+            staying.add(self.packed)
+            doomed = {oid for oid in doomed if oid in self.packed or oid not in staying}
+        return doomed
 
     def _is_old(self, oid: ObjectId) -> bool:
         return self._changed(self._store.layout.loose_file(oid.hex())) <= self._limit
@@ -403,7 +531,9 @@ class Collector:
             emptied, bytes_emptied = empty_quarantine(store, before)
             forget_committed(store)
             swept = sweep(store)
-            save_ages(store, scan.packed)
+            save_known(store, scan.known)
+        with store.mutex:
+            self._objects.packs.close()  # what the scan has read is not needed, and packing takes memory
         packed = pack(
             store,
             progress=lambda done, whole: self._progress("packing", done, whole),
@@ -434,7 +564,7 @@ class Collector:
         )
         if self._dry_run or not scan.doomed:
             if not self._dry_run:
-                save_ages(store, scan.packed)
+                save_known(store, scan.known)
             return replace(report, taken=len(scan.doomed), bytes_taken=self._bytes(scan.doomed))
         with brief_lock(store, "trace prune"):
             written = write_packs_without(
@@ -443,8 +573,12 @@ class Collector:
                 scan.doomed,
                 progress=lambda done, whole: self._progress("writing", done, whole),
             )
+            known = known_after(store, scan.known, names, written)
             taken, size = self._take(scan, written)
-            save_ages(store, scan.ages())
+            left = {oid: since for oid, since in known.left.items() if oid not in scan.doomed}
+            if written.damaged:
+                known = KnownReachable()  # these packs keep what was to be removed
+            save_known(store, replace(known, left=left))
         return replace(
             report,
             taken=taken,
@@ -469,11 +603,11 @@ class Collector:
         store, grace = self._store, self._grace_ms
         options: dict[str, Any] = {"grace_ms": grace, "reflog_days": reflog_days}
         options |= {"progress": self._progress, "within": self._within}
-        scan = ReachabilityScan(store, **options)
+        scan = ReachabilityScan(store, known=load_known(store), **options)
         if self._dry_run or not seal(store).transactions:
             return scan
         # Sealing may have made objects of the journal unreachable.
-        return ReachabilityScan(store, **options)
+        return ReachabilityScan(store, known=scan.known, **options)
 
     def _report(self, scan: ReachabilityScan) -> GcReport:
         unreachable = scan.loose.keys() | scan.packed.keys()

@@ -64,19 +64,24 @@ class Maintenance:
     def pack(
         self,
         *,
-        level: int = 10,
-        frame_bytes: int = 256 * 1024,
+        level: int | None = None,
+        frame_bytes: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> PackReport:
-        """Seal, then fold all packs and loose objects into few packs.
+        """Seal, then combine loose objects and small packs, and what was never packed.
+
+        A pack stays while it is twice as large as all smaller ones together, so the cost depends on what is new.
 
         Args:
-            level: how hard to compress, from 1 to 19.
-            frame_bytes: how much content is compressed together; less is read sooner and takes more space.
+            level: how hard to compress, from 1 to 19; None is 10, and packs of another level stay as they are.
+            frame_bytes: how much content is compressed together; less is read sooner and takes more space. None is
+                256 KiB, and packs with frames of another size stay as they are.
             progress: called with the number of objects done, and of all.
         """
-        check.integer(1, 19, level=level)
-        check.integer(1, 2**31, frame_bytes=frame_bytes)
+        if level is not None:
+            check.integer(1, 19, level=level)
+        if frame_bytes is not None:
+            check.integer(1, 2**31, frame_bytes=frame_bytes)
         check.function(progress=progress)
         return maintenance.repack.pack(
             self._store, level=level, frame_bytes=frame_bytes, progress=progress
@@ -139,9 +144,7 @@ class Maintenance:
 
     def fsck(self) -> list[Finding]:
         """Check every object, ref and link, and return the findings, errors first."""
-        return maintenance.fsck.fsck(
-            self._store, also=[lambda: maintenance.fsck.check_derived(self._store)]
-        )
+        return maintenance.fsck.fsck(self._store, also=[maintenance.fsck.check_derived])
 
     def repair(
         self,

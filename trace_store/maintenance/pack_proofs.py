@@ -4,17 +4,12 @@ Invariant: a pack is proven only if its full check would report nothing. A proof
 effect. Any doubt means no proof; the full check then reports the problem.
 
 Invariant: the result does not depend on the number of processes or on crashes. If a worker cannot be started or
-crashes, this process does its work. Workers are new Python processes; they write no files and exit at the end of their
-standard input.
+crashes, this process does its work.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import struct
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -22,22 +17,22 @@ from trace_store import errors
 from trace_store.base.oid import OID_BYTES, ObjectId
 from trace_store.disk.files import Disk, read_file
 from trace_store.disk.layout import Layout
-from trace_store.maintenance.fsck_objects import ObjectChecks
-from trace_store.objects.codec import plain_blob_head
-from trace_store.odb.compression import processor_count
+from trace_store.disk.worker_pool import WorkerPool, worker_count
+from trace_store.maintenance.fsck_objects import IS_COMMIT, PRESENT, examine
+from trace_store.objects.codec import COMMIT, plain_blob_head
 from trace_store.odb.delta_links import may_name_others
-from trace_store.odb.index_scan import has_valid_entries, walk_by_index
+from trace_store.odb.index_scan import has_valid_entries, ids_among, walk_by_index
 from trace_store.odb.pack import DICTIONARY, FramePlace, Pack
 from trace_store.odb.pack_index import MAXIMUM_INDEX_BYTES, PackIndex
 
 Run: TypeAlias = tuple[str, int, int]
 """Frames of a pack: pack name, first frame, and end frame (exclusive)."""
 RunProof: TypeAlias = tuple[bytes, bytes]
-"""Proof of a run: concatenated ids of its commits, and of links that may lead outside the pack."""
+"""Proof of a run: PRESENT or IS_COMMIT for each object, and the joined ids of links that lead outside the pack."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import Future
 
 RUN_BYTES = 16 * 1024 * 1024
 """Maximum content of a run. A dictionary starts a new run, so that each run reads one."""
@@ -93,8 +88,8 @@ class LoadedPack:
             size += place.raw
         yield self.pack.name, start, len(self.places)
 
-    def oids(self) -> list[bytes]:
-        """Return the ids of all objects.
+    def check(self) -> None:
+        """Check that the pack and the index agree on their counts, and that every look-up succeeds.
 
         Raises:
             CorruptIndexError: pack and index differ, or a lookup would miss an object.
@@ -108,7 +103,6 @@ class LoadedPack:
             or not has_valid_entries(self._data)
         ):
             raise errors.CorruptIndexError("pack and index differ")
-        return ids_in(index.ids)
 
 
 class Prover:
@@ -117,12 +111,11 @@ class Prover:
     Plain blobs are only hashed; all other objects are also decoded and checked.
     """
 
-    __slots__ = ("_checks", "_disk", "_layout", "_open")
+    __slots__ = ("_disk", "_layout", "_open")
 
     def __init__(self, disk: Disk, layout: Layout) -> None:
         self._disk = disk
         self._layout = layout
-        self._checks = ObjectChecks()
         self._open: LoadedPack | None = None
 
     def __enter__(self) -> Prover:
@@ -145,30 +138,30 @@ class Prover:
             return None
 
     def _prove(self, packed: LoadedPack, frames: range) -> RunProof | None:
-        checks = self._checks
         ids = packed.index.ids
-        commits: list[bytes] = []
+        marks = bytearray()
         outside_links: set[bytes] = set()
         for first, objects, forms in walk_by_index(
             packed.pack, packed.index, packed.places, frames
         ):
             has_short_links = forms is not objects
+            start = len(marks) - first
+            marks += bytes((PRESENT,)) * len(objects)
             for number, data in enumerate(objects, first):
                 if not has_short_links and data.startswith(_blob_head(len(data))):
                     continue
                 oid = ids[OID_BYTES * number : OID_BYTES * (number + 1)]
-                if any(checks.check(ObjectId(oid), data, "a pack")):
-                    checks.present.discard(
-                        oid
-                    )  # else another copy would be skipped as already checked
+                findings, kind, links = examine(ObjectId(oid), data, "a pack")
+                if findings:
                     return None
-                links = checks.links.get(oid, ())
-                if checks.is_commit(oid):
-                    commits.append(oid)
+                if kind == COMMIT:
+                    marks[start + number] = IS_COMMIT
                 # A short link stays within the pack.
                 if not has_short_links or may_name_others(forms[number - first]):
                     outside_links.update(links)
-        return b"".join(commits), b"".join(outside_links)
+        # If all runs are sound, so is each object that the index names.
+        own = ids_among(packed.index, frozenset(outside_links))
+        return bytes(marks), b"".join(outside_links - own)
 
 
 def ids_in(joined: bytes) -> list[bytes]:
@@ -178,145 +171,39 @@ def ids_in(joined: bytes) -> list[bytes]:
 
 PROCESS_BYTES = 8 * 1024 * 1024
 """Pack bytes per process that make up for its start-up time."""
-MAXIMUM_PROCESSES = 8
-_REPLY = struct.Struct("<?II")
-_PROGRAM = """\
-import sys
-sys.path[:] = {paths!r}
-from trace_store.maintenance.pack_proofs import serve
-serve({root!r})
-"""
 
 
 class Proof:
     """Facts about a sound pack that the full check needs.
 
     Attributes:
-        oids: ids of its objects.
-        commits: ids of its commits.
-        outside_links: ids of linked objects that may be in another pack.
+        marks: PRESENT or IS_COMMIT for each object.
+        outside_links: ids of linked objects that must be in another pack.
     """
 
-    __slots__ = ("commits", "oids", "outside_links")
+    __slots__ = ("marks", "outside_links")
 
-    def __init__(self, oids: list[bytes], proven: Iterable[RunProof]) -> None:
-        self.oids = oids
-        self.commits: list[bytes] = []
-        self.outside_links: set[bytes] = set()
-        for commits, outside_links in proven:
-            self.commits += ids_in(commits)
-            self.outside_links.update(ids_in(outside_links))
+    def __init__(self, proven: Sequence[RunProof]) -> None:
+        self.marks = b"".join([marks for marks, _ in proven])
+        self.outside_links = {oid for _, joined in proven for oid in ids_in(joined)}
 
 
 def prove(disk: Disk, layout: Layout, names: Sequence[str]) -> dict[str, Proof]:
     """Return the proofs of sound packs by name."""
-    pool = _WorkerPool(layout, _worker_count(disk, layout, names))
+    pool = WorkerPool(prover_of, layout.root, _worker_count(disk, layout, names))
     try:
         return _prove(disk, layout, names, pool)
     finally:
         pool.end()
 
 
-def serve(root: str) -> None:
-    """Verify runs from standard input, one a line.
-
-    Write the results to standard output.
-    """
-    prover = Prover(Disk(), Layout(root))
-    for line in sys.stdin:
-        name, start, stop = line.split()
-        proven = prover.prove((name, int(start), int(stop)))
-        commits, outside_links = proven or (b"", b"")
-        head = _REPLY.pack(proven is not None, len(commits), len(outside_links))
-        sys.stdout.buffer.write(head + commits + outside_links)
-        sys.stdout.buffer.flush()
+def prover_of(root: str) -> Callable[[Run], RunProof | None]:
+    """Return what a worker verifies the runs of a repository with."""
+    return Prover(Disk(), Layout(root)).prove
 
 
-class _Process:
-    """A worker process."""
-
-    def __init__(self, root: str) -> None:
-        """Start it.
-
-        Raises:
-            OSError: no process can be started.
-        """
-        import subprocess  # not needed for small checks
-
-        # Only absolute paths: the working folder may hold foreign modules.
-        paths = [path for path in sys.path if os.path.isabs(path)]
-        program = _PROGRAM.format(paths=paths, root=os.path.abspath(root))
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-
-    def prove(self, run: Run) -> RunProof | None:
-        """Verify a run in the worker, as `Prover.prove`.
-
-        Raises:
-            OSError: the process has ended.
-        """
-        requests, replies = self._process.stdin, self._process.stdout
-        assert requests is not None
-        assert replies is not None
-        name, start, stop = run
-        requests.write(f"{name} {start} {stop}\n".encode())
-        requests.flush()
-        head = replies.read(_REPLY.size)
-        if len(head) < _REPLY.size:
-            raise OSError("a worker process ended early")
-        is_sound, commits_size, links_size = _REPLY.unpack(head)
-        commits, outside_links = replies.read(commits_size), replies.read(links_size)
-        if len(commits) + len(outside_links) < commits_size + links_size:
-            raise OSError("a worker process ended early")
-        return (commits, outside_links) if is_sound else None
-
-    def end(self) -> None:
-        """Kill the process."""
-        self._process.kill()
-        self._process.communicate()  # closes the pipes and waits
-
-
-class _WorkerPool:
-    """Pool of worker processes, one per thread."""
-
-    def __init__(self, layout: Layout, count: int) -> None:
-        """Start as many processes as possible."""
-        self._processes: list[_Process] = []
-        self._pool: ThreadPoolExecutor | None = None
-        with contextlib.suppress(OSError):
-            for _ in range(count):
-                self._processes.append(_Process(layout.root))
-        if self._processes:
-            from concurrent.futures import ThreadPoolExecutor  # only for large checks
-
-            self._pool = ThreadPoolExecutor(len(self._processes))
-        self._idle = list(self._processes)
-
-    def submit(self, run: Run) -> Future[RunProof | None] | None:
-        """Queue a run for a worker and return its future; None if there are no workers."""
-        return None if self._pool is None else self._pool.submit(self._prove, run)
-
-    def end(self) -> None:
-        """Kill all processes."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-        for process in self._processes:
-            process.end()
-
-    def _prove(self, run: Run) -> RunProof | None:
-        process = self._idle.pop()  # one per thread
-        try:
-            return process.prove(run)
-        finally:
-            self._idle.append(process)
-
-
-def _prove(disk: Disk, layout: Layout, names: Sequence[str], pool: _WorkerPool) -> dict[str, Proof]:
-    oids: dict[str, list[bytes]] = {}
+def _prove(disk: Disk, layout: Layout, names: Sequence[str], pool: WorkerPool) -> dict[str, Proof]:
+    matching: list[str] = []
     runs: dict[str, list[Run]] = {}
     answers: dict[Run, Future[RunProof | None] | None] = {}
     for name in names:
@@ -324,7 +211,8 @@ def _prove(disk: Disk, layout: Layout, names: Sequence[str], pool: _WorkerPool) 
             with LoadedPack(disk, layout, name) as packed:
                 runs[name] = list(packed.runs())
                 answers.update((run, pool.submit(run)) for run in runs[name])
-                oids[name] = packed.oids()
+                packed.check()
+                matching.append(name)
         except (errors.FormatError, errors.StorageError):
             continue  # the full check reports it
     proven: dict[Run, RunProof | None] = {}
@@ -340,18 +228,17 @@ def _prove(disk: Disk, layout: Layout, names: Sequence[str], pool: _WorkerPool) 
                 except OSError:
                     proven[run] = prover.prove(run)
     proofs: dict[str, Proof] = {}
-    for name, each in oids.items():
+    for name in matching:
         parts = [part for part in map(proven.get, runs[name]) if part is not None]
         if len(parts) == len(runs[name]):
-            proofs[name] = Proof(each, parts)
+            proofs[name] = Proof(parts)
     return proofs
 
 
 def _worker_count(disk: Disk, layout: Layout, names: Iterable[str]) -> int:
-    """Return the number of worker processes that pay off."""
-    if type(disk) is not Disk or "python" not in os.path.basename(sys.executable or "").lower():
-        # Workers read the real disk, and start `sys.executable`, which in an embedding program is not Python.
+    """Return the number of worker processes that pay off beside this one; they read the real disk."""
+    if type(disk) is not Disk:
         return 0
     stats = (disk.stat(layout.pack_file(name)) for name in names)
     size = sum(each.st_size for each in stats if each is not None)
-    return max(min(processor_count(), MAXIMUM_PROCESSES, size // PROCESS_BYTES) - 1, 0)
+    return max(worker_count(size, PROCESS_BYTES) - 1, 0)

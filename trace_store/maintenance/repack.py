@@ -7,6 +7,7 @@ and a damaged pack stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
+from typing import TypeAlias
 
 from trace_store import errors
 from trace_store.base.frozen import value
@@ -19,10 +20,16 @@ from trace_store.maintenance.consolidate import (
     remove_packs,
 )
 from trace_store.maintenance.lock import brief_lock
+from trace_store.maintenance.reachability_memory import KnownReachable, load_known, save_known
 from trace_store.maintenance.seal import seal
 from trace_store.maintenance.second_copies import keep_copies
 from trace_store.odb.database import ObjectDatabase
-from trace_store.odb.pack import MAXIMUM_PACK_BYTES, MAXIMUM_PACK_RAW_BYTES
+from trace_store.odb.index_scan import ids_in_several
+from trace_store.odb.pack import (
+    MAXIMUM_PACK_BYTES,
+    MAXIMUM_PACK_OBJECTS,
+    MAXIMUM_PACK_RAW_BYTES,
+)
 from trace_store.odb.pack_writer import DEFAULT_FRAME_BYTES, SHARED_BYTES, PackWriter
 from trace_store.store.store import Store
 
@@ -38,6 +45,7 @@ class RewriteReport:
         packs: names of the new, durable packs.
         replaced: names of packs that can be removed.
         loose: loose objects that can be removed.
+        added: those of them that are in the new packs, since no other pack had them.
         objects: number of objects in the new packs.
         damaged: names of damaged packs, which are not counted.
         bytes_before, bytes_after: size of the replaced and of the new files.
@@ -46,6 +54,7 @@ class RewriteReport:
     packs: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     loose: tuple[ObjectId, ...] = ()
+    added: tuple[ObjectId, ...] = ()
     objects: int = 0
     damaged: tuple[str, ...] = ()
     bytes_before: int = 0
@@ -119,15 +128,21 @@ def write_packs_without(
     )
     damaged: list[str] = []
     copied: list[ObjectId] = []
+    added: list[ObjectId] = []
     seen = 0
+    opened = [packed for packed in map(packs.get, names) if packed is not None]
+    # An index may be wrong, so that an object is left out only after it was written.
+    copies = dict.fromkeys(ids_in_several([packed.index for packed in opened]), False)
     try:
         for name in names:
             # A damaged pack stays; objects copied before the damage are then duplicates.
             try:
                 for oid, data in objects_of(store, name):
                     seen += 1
-                    if oid not in drop:
+                    if oid not in drop and not copies.get(oid):
                         writer.add(oid, data)
+                        if oid in copies:
+                            copies[oid] = True
                     if progress is not None:
                         progress(seen, whole)
             except (errors.CorruptPackError, errors.CorruptObjectError):
@@ -141,7 +156,9 @@ def write_packs_without(
             except errors.CorruptObjectError:
                 continue
             if content is not None and oid not in drop:
-                writer.add(oid, content)
+                if not database.is_packed(oid):
+                    writer.add(oid, content)
+                    added.append(oid)
                 copied.append(oid)
         new = writer.finish()
     finally:
@@ -156,6 +173,7 @@ def write_packs_without(
         packs=tuple(new),
         replaced=tuple(replaced),
         loose=tuple(copied),
+        added=tuple(added),
         objects=writer.object_count,
         damaged=tuple(damaged),
         bytes_before=sum(file_size(store.disk, path) for path in old),
@@ -163,8 +181,28 @@ def write_packs_without(
     )
 
 
+def known_after(
+    store: Store, known: KnownReachable, names: Iterable[str], done: RewriteReport
+) -> KnownReachable:
+    """Return what is known to be reachable after a rewrite of packs, before the old ones are removed."""
+    names = [*names]
+    if known.packs.isdisjoint(names):
+        return known
+    packs = store.objects.packs
+    unknown = [name for name in names if name not in known.packs]
+    sources = [packed for packed in map(packs.get, unknown) if packed is not None]
+    ids = {oid for packed in sources for oid in packed.index.in_order()}.union(done.added)
+    copies = known.among(packs, ids)
+    is_sound = len(sources) == len(unknown) and all(packed.index.verify() for packed in sources)
+    if copies is None or not is_sound:
+        return KnownReachable(left=known.left)
+    return known.after_rewrite(done.replaced, done.packs, done.added, ids - copies)
+
+
 _FULL_PARTS = 4, 3
-"""A pack is full at three quarters of the maximum size."""
+"""A pack is full at three quarters of the maximum size, content, or number of objects."""
+PROGRESSION = 2
+"""A pack stays if it is this many times as large as all smaller ones together."""
 
 
 @value
@@ -192,21 +230,21 @@ class PackReport:
 def pack(
     store: Store,
     *,
-    level: int = DEFAULT_LEVEL,
-    frame_bytes: int = DEFAULT_FRAME_BYTES,
+    level: int | None = None,
+    frame_bytes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     leave: Container[ObjectId] = frozenset(),
     tracked: bool = True,
 ) -> PackReport:
     """Seal, then combine packs and loose objects, as `Maintenance.pack` describes it.
 
-    Full packs with the same settings stay. Memory use is 16 MiB of content, half of it being compressed, a table of
-    common content, and about 200 bytes per object.
+    Memory use is 16 MiB of content, half of it being compressed, a table of common content, and about 300 bytes per
+    object of one pack.
 
     Args:
         store: the repository.
-        level: zstd compression level.
-        frame_bytes: content per frame.
+        level: zstd compression level. If given, packs that a repack wrote with another level are written again.
+        frame_bytes: content per frame; the same.
         progress: receives objects done and total.
         leave: loose objects to leave alone.
         tracked: include packs in the user's git index, which git then stores twice.
@@ -216,26 +254,20 @@ def pack(
         objects = store.objects
         with store.mutex:
             objects.packs.refresh()
-        settings = (level, frame_bytes, SHARED_BYTES)
-        names = _oldest_first(store, objects.packs.names())
-        names = [name for name in names if not _is_settled(objects, name, settings)]
-        if not tracked:
-            index = git_index(store.disk, store.layout.root)
-            names = [name for name in names if index is not None and not is_tracked(index, name)]
         loose = [oid for oid in objects.loose.iterate() if oid not in leave]
-        if not loose and (
-            not names or (len(names) == 1 and _has_settings(objects, names[0], settings))
-        ):
+        names = _to_combine(store, (level, frame_bytes), tracked, len(loose))
+        if not names and not loose:
             return PackReport()
         done = write_packs_without(
             store,
             names,
             objects.purged,
             loose=loose,
-            level=level,
-            frame_bytes=frame_bytes,
+            level=level or DEFAULT_LEVEL,
+            frame_bytes=frame_bytes or DEFAULT_FRAME_BYTES,
             progress=progress,
         )
+        save_known(store, known_after(store, load_known(store), names, done))
         remove_packs(store, list(done.replaced))
         for oid in done.loose:
             objects.loose.remove(oid)
@@ -250,18 +282,51 @@ def pack(
     )
 
 
-def _has_settings(objects: ObjectDatabase, name: str, settings: tuple[int, int, int]) -> bool:
+Settings: TypeAlias = tuple[int | None, int | None]
+"""The wanted level and content per frame; None if any will do."""
+
+
+def _to_combine(store: Store, settings: Settings, tracked: bool, loose: int) -> list[str]:
+    """Return the packs to combine, oldest first.
+
+    All with other settings, and as many of the smallest others as it takes that each remaining one is PROGRESSION times
+    as large as all that is smaller. So a byte is written again only when the content has multiplied.
+    """
+    objects = store.objects
+    names = [name for name in objects.packs.names() if not _is_settled(objects, name, settings)]
+    if not tracked:
+        index = git_index(store.disk, store.layout.root)
+        names = [name for name in names if index is not None and not is_tracked(index, name)]
+    sizes = {name: file_size(store.disk, store.layout.pack_file(name)) for name in names}
+    made = sorted((n for n in names if _has_settings(objects, n, settings)), key=sizes.__getitem__)
+    chosen = [name for name in names if name not in made]
+    smaller, combined = sum(sizes[name] for name in chosen) + loose, 0
+    for count, name in enumerate(made, 1):
+        if sizes[name] < PROGRESSION * smaller:
+            combined = count
+        smaller += sizes[name]
+    return _oldest_first(store, chosen + made[:combined])
+
+
+def _has_settings(objects: ObjectDatabase, name: str, settings: Settings) -> bool:
     packed = objects.packs.get(name)
-    return packed is not None and packed.pack.made == settings
+    if packed is None:
+        return False
+    *made, shared = packed.pack.made
+    return shared == SHARED_BYTES and all(
+        wanted in (None, actual) for wanted, actual in zip(settings, made, strict=True)
+    )
 
 
-def _is_settled(objects: ObjectDatabase, name: str, settings: tuple[int, int, int]) -> bool:
+def _is_settled(objects: ObjectDatabase, name: str, settings: Settings) -> bool:
     """Return True if rewriting a pack would gain nothing."""
     packed = objects.packs.get(name)
-    if packed is None or packed.pack.made != settings:
+    if packed is None or not _has_settings(objects, name, settings):
         return False
     whole, part = _FULL_PARTS
     if packed.pack.size * whole >= MAXIMUM_PACK_BYTES * part:
+        return True
+    if packed.index.objects * whole >= MAXIMUM_PACK_OBJECTS * part:
         return True
     try:
         content = sum(place.raw for place in packed.pack.places())

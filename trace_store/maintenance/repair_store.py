@@ -302,7 +302,7 @@ class StoreRepair:
 
     def report(self) -> RepairReport:
         """Return the report; save it if anything was set aside or lost."""
-        remaining = tuple(fsck(self.store, also=[lambda: check_derived(self.store)]))
+        remaining = tuple(fsck(self.store, also=[check_derived]))
         report = RepairReport(
             tuple(self.mended),
             self._lost_objects(),

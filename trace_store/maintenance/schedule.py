@@ -14,6 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.maintenance.seal import SealReport
 
+PIECE_BYTES = 32 * 1024 * 1024
+"""Bytes of the journal that a long write fills before it seals. As large as a seal consolidates, so that no pack is
+written twice; the view of such a journal takes 50 MB."""
 RETRY_MS = 1_000
 """Minimum time before a retry, after an error or while another process seals."""
 
@@ -21,10 +24,13 @@ RETRY_MS = 1_000
 class SealSchedule:
     """Seals one store periodically, first after one interval."""
 
-    __slots__ = ("_last", "_not_before", "_store")
+    __slots__ = ("_in_pieces", "_last", "_maximum", "_not_before", "_store")
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, in_pieces: bool = False) -> None:
+        """Set the store; `in_pieces` is for a long write, as an import: it seals each PIECE_BYTES of the journal."""
         self._store = store
+        self._in_pieces = in_pieces
+        self._maximum = PIECE_BYTES if in_pieces else MAXIMUM_JOURNAL_BYTES
         self._last = store.clock.now()
         self._not_before = self._last
 
@@ -37,7 +43,7 @@ class SealSchedule:
         if now < self._not_before:
             return None
         files, frames = store.journal.files, store.journal.fold.frames
-        large = bool(files) and not files[-1].closed and files[-1].end >= MAXIMUM_JOURNAL_BYTES
+        large = bool(files) and not files[-1].closed and files[-1].end >= self._maximum
         # Another process may have sealed since, so the oldest unsealed transaction counts, too.
         old = bool(frames) and now - max(self._last, frames[0].time) >= INTERVAL_MS
         if not large and not old:
@@ -48,6 +54,9 @@ class SealSchedule:
             self._not_before = now + RETRY_MS
             return None
         self._last = now
+        if self._in_pieces:  # indexes and frames of earlier pieces, read to find duplicates
+            with store.mutex:
+                store.objects.packs.close()
         return report
 
 

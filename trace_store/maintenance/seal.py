@@ -135,7 +135,8 @@ def _has_work(store: Store, fully: bool) -> bool:
         if journal.lost or any(file.has_content() for file in journal.files):
             return True
         published, read = journal.published.tips, store.refs.files.read
-        names = _possibly_changed(store.refs.summary.scan(fully=fully), published)
+        scan = store.refs.summary.scan(fully=fully).of_published()
+        names = _possibly_changed(scan, published)
         return any(set(read(name)) != set(published.get(name)) for name in names)
 
 
@@ -170,7 +171,7 @@ class _Sealer:
         if unfinished:
             keep_trailing_data(store, unfinished)
         with store.mutex:
-            scan = self._refs.summary.scan(fully=self._fully)
+            scan = self._refs.summary.scan(fully=self._fully).of_published()
         packs, folded = self._write_packs(closed)
         keep_copies(store, packs)
         for file in closed:

@@ -93,6 +93,8 @@ def restore_missing(store: Store) -> RestoredData:
     with store.mutex:
         store.journal.refresh()
     if store.journal.published.stamp is None:
+        if store.refs.summary.is_scanned_clone():
+            return RestoredData()
         tips = _tips_of_index(store)
         _choose_head(store)
         return RestoredData(tips=tips)

@@ -14,7 +14,6 @@ Rule: the results of tasks in threads, and their order, do not depend on the num
 
 from __future__ import annotations
 
-import os
 import sys
 
 from trace_store import errors
@@ -281,13 +280,6 @@ class BackgroundTasks:
                 self._results[number] = self._tasks[number]()
             except BaseException as error:  # noqa: BLE001 - raised again by `results`
                 self._error = error
-
-
-def processor_count() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _start(work: Callable[[], None]) -> Thread:

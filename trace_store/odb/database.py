@@ -44,7 +44,7 @@ class ObjectDatabase:
     __slots__ = (
         *("_disk", "_durable", "_journal", "_layout", "_loose", "_mutex", "_packs", "_purged"),
         *("_quarantine", "_synced_packs", "_tombstones", "checked_generation", "last_resort"),
-        *("required", "searched", "stand_in"),
+        *("recent", "required", "searched", "stand_in"),
     )
 
     def __init__(
@@ -74,6 +74,8 @@ class ObjectDatabase:
         In any other generation, the next transaction checks. The first generation is 1, so a new database needs no
         check.
         """
+        self.recent: dict[bytes, bytes] = {}
+        """Objects that a writer has just stored and reads once more; it empties this."""
         self.required: set[ObjectId] = set()
         """Further objects that must exist for the next transaction, such as the prerequisites of a bundle."""
         self.last_resort: Callable[[], bool] | None = None
@@ -145,6 +147,9 @@ class ObjectDatabase:
         """
         with self._mutex:
             self._check_id(oid)
+            data = self.recent.get(oid)
+            if data is not None:
+                return data
             data, failure = self._find(oid)
             if data is None:
                 self._journal.refresh()

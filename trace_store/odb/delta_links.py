@@ -134,6 +134,19 @@ def expand_all_links(forms: Iterable[bytes], first: int, ids: bytes) -> list[byt
     return expanded
 
 
+def numbers_by_id(data: bytes, ordinal: int, ids: bytes) -> dict[bytes, int]:
+    """Return the numbers of the objects that an object has short links to, by their ids; its form is sound.
+
+    Args:
+        data: the bytes with short links.
+        ordinal: the object's number in the pack.
+        ids: the joined ids of the pack.
+    """
+    backs = [piece[0] + (piece[1] << 7) + (piece[2] << 14) for piece in data.split(MARK)[1:]]
+    numbers = [ordinal - back for back in backs if back]
+    return {ids[OID_BYTES * number : OID_BYTES * (number + 1)]: number for number in numbers}
+
+
 def may_name_others(data: bytes) -> bool:
     """Return True if a short form may contain full ids of objects outside the pack."""
     return _LITERAL in data

@@ -6,17 +6,27 @@ Rule: an index is valid only if it is byte for byte what the writer produces for
 from __future__ import annotations
 
 import struct
-from itertools import accumulate, islice
+from itertools import accumulate
 
 from trace_store import errors
 from trace_store.base.oid import OID_BYTES, ObjectId, joined_digests
 from trace_store.odb.compression import Dictionary
 from trace_store.odb.delta_links import expand_all_links
-from trace_store.odb.pack import DICTIONARY, NEEDS_DICTIONARY, SHORT_LINKS, FramePlace, split
+from trace_store.odb.pack import (
+    DICTIONARY,
+    MAXIMUM_PACK_OBJECTS,
+    NEEDS_DICTIONARY,
+    SHORT_LINKS,
+    FramePlace,
+    split,
+)
 from trace_store.odb.pack_index import (
+    CHECK,
+    ENTRY,
     FEW_LOOK_UPS,
     HASH_BYTES,
     HEADER,
+    ID_HEAD,
     LOOK_UP_BYTES,
     MAGIC,
     MAXIMUM_BITS,
@@ -78,7 +88,8 @@ class IndexContent:
         )
         self.pack_size: int = pack_size
         self.check: bytes = check
-        encoded = encode_index(b"".join(ids), positions, self.places, pack_size, check, bits=bits)
+        tables = data[ids_at:rows_at], data[rows_at:frames_at]
+        encoded = encode_index(*tables, self.places, pack_size, check, bits=bits)
         if encoded != data:
             raise errors.CorruptIndexError("the pack index is not sorted")
 
@@ -88,50 +99,70 @@ WALK_WORTH = 16
 
 
 def ids_among(index: PackIndex, oids: frozenset[bytes]) -> frozenset[bytes]:
-    """Return the ids that a pack has, using its index alone.
+    """Return the ids that a pack has, using its index alone, of which nothing is kept in memory.
 
     Raises:
         CorruptIndexError: the index is damaged.
         StorageError: the index cannot be read.
     """
-    if not index.ids and len(oids) > max(index.size // LOOK_UP_BYTES, FEW_LOOK_UPS):
-        index.load()
-    ids = index.ids
-    if not ids or index.objects > WALK_WORTH * len(oids):
+    few = len(oids) <= max(index.size // LOOK_UP_BYTES, FEW_LOOK_UPS)
+    if few or (index.ids and index.objects > WALK_WORTH * len(oids)):
         return frozenset(oid for oid in oids if index.find(oid) is not None)
-    return oids.intersection([ids[at : at + OID_BYTES] for at in range(0, len(ids), OID_BYTES)])
+    if index.objects > WALK_WORTH * len(oids):
+        return index.find_all(oids)
+    if not index.verify():
+        raise errors.CorruptIndexError("the pack index has a wrong checksum")
+    return oids.intersection(index.in_order())
 
 
-_ID_BEGINNING = struct.Struct(f">I{OID_BYTES - 4}x")
+def ids_in_several(indexes: Sequence[PackIndex]) -> frozenset[bytes]:
+    """Return the ids that more than one of these indexes has.
+
+    Memory holds as many ids as a pack has at most, or a sixteenth of all.
+    """
+    if len(indexes) < 2:
+        return frozenset()
+    several: set[bytes] = set()
+    is_large = sum(index.objects for index in indexes) > MAXIMUM_PACK_OBJECTS
+    for first in range(16) if is_large else (None,):
+        seen: set[bytes] = set()
+        for index in indexes:
+            ids = list(index.in_order()) if first is None else index.starting_with(first)
+            several |= seen.intersection(ids)
+            seen.update(ids)
+    return frozenset(several)
+
+
 _NUMBER = (1 << NUMBER_BITS) - 1
-_CHECK = 0xFFFC
-"""The bits of an id's first four bytes that its entry holds."""
 
 
 def has_valid_entries(index: bytes) -> bool:
     """Return True if a well-sized index has one valid entry for every object."""
+    from array import array  # slow to import
+
     _, _, bits, count, *_ = HEADER.unpack_from(index)
     entries_at = HEADER.size + 4 * ((1 << bits) + 1)
     ids_at = entries_at + 4 * count
     starts = struct.unpack(f"<{(1 << bits) + 1}I", index[HEADER.size : entries_at])
-    entries = struct.unpack(f"<{count}I", index[entries_at:ids_at])
     ids = index[ids_at : ids_at + OID_BYTES * count]
-    beginnings = [beginning for (beginning,) in _ID_BEGINNING.iter_unpack(ids)]
     shift = 2 * MAXIMUM_BITS - bits
     sizes = [0] * (1 << bits)
-    for beginning in beginnings:
-        sizes[beginning >> shift] += 1
-    numbers = [entry & _NUMBER for entry in entries]
-    if starts != tuple(accumulate(sizes, initial=0)) or max(numbers, default=0) >= max(count, 1):
+    heads = array("L")
+    for (head,) in ID_HEAD.iter_unpack(ids):
+        sizes[head >> shift] += 1
+        heads.append(head)
+    if starts != tuple(accumulate(sizes, initial=0)):
         return False
-    wanted = [
-        number | (beginning & _CHECK) << NUMBER_BITS - 2
-        for number, beginning in enumerate(beginnings)
-    ]
-    if list(entries) != [wanted[number] for number in numbers]:
-        return False
-    in_order = [ids[OID_BYTES * number : OID_BYTES * (number + 1)] for number in numbers]
-    return all(map(bytes.__lt__, in_order, islice(in_order, 1, None)))
+    before = b""
+    for (entry,) in ENTRY.iter_unpack(index[entries_at:ids_at]):
+        number = entry & _NUMBER
+        oid = ids[OID_BYTES * number : OID_BYTES * (number + 1)]
+        if number >= count or entry != number | (heads[number] & CHECK) << NUMBER_BITS - 2:
+            return False
+        if oid <= before:
+            return False
+        before = oid
+    return True
 
 
 def walk_by_index(

@@ -27,7 +27,7 @@ import errno
 import struct
 
 from trace_store import errors
-from trace_store.base.oid import OID_BYTES, Digester, hash_object
+from trace_store.base.oid import OID_BYTES, Digester, ObjectId, hash_object, joined_digests
 from trace_store.disk.layout import MAXIMUM_OBJECT_BYTES
 from trace_store.odb.compression import Dictionary, PartialFrame
 from trace_store.odb.delta_links import ABSENT, expand_links
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Protocol, TypeAlias
 
-    from trace_store.base.oid import ObjectId
     from trace_store.disk.files import Disk
 
     class Files(Protocol):
@@ -308,25 +307,29 @@ class PackWalk:
         self.offsets = [offset for offset, _ in places]
         if place.flags & SHORT_LINKS:
             return self._expand(raw, places, first)
-        cut = [(offset, raw[offset : offset + size]) for offset, size in places]
-        objects = [(hash_object(data), offset, data) for offset, data in cut]
-        self.ids[first:] = b"".join([each[0] for each in objects])
-        return objects
+        contents = [raw[offset : offset + size] for offset, size in places]
+        self.ids[first:] = ids = joined_digests(contents)
+        oids = [ObjectId(ids[at : at + OID_BYTES]) for at in range(0, len(ids), OID_BYTES)]
+        return list(zip(oids, self.offsets, contents, strict=True))
 
     def _expand(self, raw: bytes, places: list[tuple[int, int]], first: int) -> Objects:
+        ids = self.ids
+
+        def id_of(ordinal: int) -> bytes:
+            at = ordinal * OID_BYTES
+            return bytes(ids[at : at + OID_BYTES])
+
         objects: Objects = []
         for ordinal, (offset, size) in enumerate(places, first // OID_BYTES):
             try:
-                data = expand_links(raw[offset : offset + size], ordinal, self._id_of)
+                data = expand_links(raw[offset : offset + size], ordinal, id_of)
             except errors.CorruptObjectError:
                 continue
             oid = hash_object(data)
-            self.ids[ordinal * OID_BYTES : (ordinal + 1) * OID_BYTES] = oid
+            at = ordinal * OID_BYTES
+            ids[at : at + OID_BYTES] = oid
             objects.append((oid, offset, data))
         return objects
-
-    def _id_of(self, ordinal: int) -> bytes:
-        return bytes(self.ids[ordinal * OID_BYTES : (ordinal + 1) * OID_BYTES])
 
 
 MAXIMUM_DESCRIPTORS = 64

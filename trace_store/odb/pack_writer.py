@@ -21,13 +21,13 @@ from trace_store import errors
 from trace_store.base.oid import Digester, check_size
 from trace_store.disk.files import CREATE, create_file, write_all
 from trace_store.disk.layout import INDEX_SUFFIX, MAXIMUM_OBJECT_BYTES, PACK_SUFFIX
+from trace_store.disk.system_calls import processor_count
 from trace_store.odb.compression import (
     MINIMUM_DICTIONARY_BYTES,
     BackgroundTasks,
     Dictionary,
     compress,
     lines_in_common,
-    processor_count,
 )
 from trace_store.odb.delta_links import MARK, SPARED_BYTES, shorten_links
 from trace_store.odb.pack import (
@@ -48,7 +48,7 @@ from trace_store.odb.pack import (
     FramePlace,
     join,
 )
-from trace_store.odb.pack_index import encode_index
+from trace_store.odb.pack_index import encode_index, encode_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,6 +124,8 @@ class PackEncoder:
         self._linked_frame_bytes = min(self._frame_bytes, LINKED_FRAME_BYTES)
         self._shared_bytes = shared_bytes
         self._seen: set[bytes] = set()
+        """The objects that are not in a complete pack yet."""
+        self._count = 0
         self._plain = PackFrame(links=False)
         self._linked = PackFrame(links=True)
         self._waiting: list[PackFrame] = []
@@ -136,10 +138,10 @@ class PackEncoder:
     @property
     def object_count(self) -> int:
         """The number of objects added."""
-        return len(self._seen)
+        return self._count
 
     def add(self, oid: bytes, data: bytes) -> bool:
-        """Add an object; False if it was added before.
+        """Add an object; False if it was added before to a pack that is not complete.
 
         Raises:
             InvalidInputError: it is too large.
@@ -148,6 +150,7 @@ class PackEncoder:
         if oid in self._seen:
             return False
         self._seen.add(oid)
+        self._count += 1
         links = 0 if data[: len(_BLOB_HEADS[0])] in _BLOB_HEADS else data.count(MARK)
         if links and (
             len(data) > _LONGEST_SHORTENED_BYTES or links * _MARK_WORTH > len(data) + _FEW_BYTES
@@ -273,6 +276,7 @@ class PackEncoder:
     def _complete(self) -> None:
         if self._pack is not None:
             name, index = self._pack.finish()
+            self._seen.difference_update(self._pack.ids)
             self._pack.sink.complete(name, index)
             self._pack = None
             self.names.append(name)
@@ -362,8 +366,8 @@ class OpenPack:
         self.size = 0
         self.raw_bytes = 0
         self.places: list[FramePlace] = []
-        self._ids: list[bytes] = []
-        self._rows: list[tuple[int, int]] = []
+        self.ids: list[bytes] = []
+        self._rows = bytearray()
         self._numbered = 0
         self._targets: dict[bytes, int] = {}
         self._body = Digester()
@@ -373,13 +377,13 @@ class OpenPack:
     @property
     def object_count(self) -> int:
         """The number of its objects."""
-        return len(self._ids)
+        return len(self.ids)
 
     def has_room(self, planned: PlannedFrame) -> bool:
         """Return True if the pack's limits allow one more frame."""
         return (
             self.raw_bytes + planned.raw <= MAXIMUM_PACK_RAW_BYTES
-            and len(self._ids) + len(planned.offsets) <= MAXIMUM_PACK_OBJECTS
+            and len(self.ids) + len(planned.offsets) <= MAXIMUM_PACK_OBJECTS
             and len(self.places) < MAXIMUM_PACK_FRAMES
         )
 
@@ -405,8 +409,8 @@ class OpenPack:
         """Write the next numbered frame, or a dictionary."""
         objects = [] if planned.frame is None else planned.frame.objects
         self._write(FRAME.pack(len(body), planned.raw, len(objects), planned.flags))
-        self._rows += [(len(self.places), offset) for offset in planned.offsets]
-        self._ids += [oid for oid, _ in objects]
+        self._rows += encode_rows(len(self.places), planned.offsets)
+        self.ids += [oid for oid, _ in objects]
         self.places.append(
             FramePlace(self.size, len(body), planned.raw, len(objects), planned.flags)
         )
@@ -416,12 +420,12 @@ class OpenPack:
     def finish(self) -> tuple[str, bytes]:
         """Write end and trailer; return name and index."""
         self._write(FRAME.pack(0, 0, 0, 0))
-        self._write(COUNTS.pack(len(self.places), len(self._ids)))
+        self._write(COUNTS.pack(len(self.places), len(self.ids)))
         check = self._body.digest()
         self._write(check)
         name = self._whole.digest().hex()
-        ids = b"".join(self._ids)
-        return name, encode_index(ids, self._rows, self.places, self.size, check)
+        ids = b"".join(self.ids)
+        return name, encode_index(ids, bytes(self._rows), self.places, self.size, check)
 
     def _write(self, data: bytes) -> None:
         self.sink.write(data)

@@ -10,6 +10,7 @@ because many frames share one.
 
 from __future__ import annotations
 
+import errno
 import os
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from trace_store import errors
 from trace_store.base.oid import (
     HEX_CHARACTERS,
     MAXIMUM_CANDIDATES,
+    OID_BYTES,
     ObjectId,
     check_hash,
     digest,
@@ -25,7 +27,7 @@ from trace_store.base.oid import (
 from trace_store.disk.files import create_file
 from trace_store.disk.layout import PACK_SUFFIX
 from trace_store.odb.compression import Dictionary, PartialFrame
-from trace_store.odb.delta_links import expand_all_links, expand_links
+from trace_store.odb.delta_links import expand_all_links, expand_links, numbers_by_id
 from trace_store.odb.pack import (
     DICTIONARY,
     MAXIMUM_DICTIONARY_BYTES,
@@ -35,7 +37,7 @@ from trace_store.odb.pack import (
     OpenFiles,
     Pack,
 )
-from trace_store.odb.pack_index import PackIndex, build_index
+from trace_store.odb.pack_index import LoadedIndexes, PackIndex, build_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +52,10 @@ if TYPE_CHECKING:
     from trace_store.odb.pack_index import PackIndex
 
 MAXIMUM_ATTEMPTS = 20
+READ_BACK_GROWTH = 8
+MAXIMUM_READ_BACK = 512
+READ_BACK_BYTES = 1024 * 1024
+"""How many objects, and of how many bytes, are read together by a walk from a commit to its parents."""
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -67,6 +73,35 @@ class IndexedPack:
         self.index_file = index_file
 
 
+class FrameObjects:
+    """All objects of a frame.
+
+    Attributes:
+        first: the number of the first one in its pack.
+        forms: as they are stored; the list of `objects` unless they have short links.
+        objects: their bytes.
+        ids: the joined ids of all objects of the pack.
+    """
+
+    __slots__ = ("first", "forms", "ids", "objects")
+
+    def __init__(self, first: int, forms: list[bytes], objects: list[bytes], ids: bytes) -> None:
+        self.first = first
+        self.forms = forms
+        self.objects = objects
+        self.ids = ids
+
+    def linked_numbers(self, number: int) -> dict[bytes, int]:
+        """Return the numbers of the objects that an object has short links to, by their ids."""
+        if self.forms is self.objects:
+            return {}
+        return numbers_by_id(self.forms[number - self.first], number, self.ids)
+
+    def id_of(self, number: int) -> ObjectId:
+        """Return the id of an object of the pack."""
+        return ObjectId(self.ids[OID_BYTES * number : OID_BYTES * (number + 1)])
+
+
 class Packs:
     """The packs, with a cache of decoded frames."""
 
@@ -78,6 +113,8 @@ class Packs:
         self._listed = False
         self._recent = ""
         self._cache = FrameCache()
+        self._loaded = LoadedIndexes()
+        self._read_back = _ReadBack()
         self.damaged: dict[str, errors.CorruptPackError] = {}
         """Why a pack, or a part of it, is unreadable, by name."""
         self._stamps: dict[str, tuple[int, ...] | None] = {}
@@ -90,6 +127,9 @@ class Packs:
             StorageError: out of file descriptors.
         """
         self._list()
+        known = self._read_back.take(oid)
+        if known is not None:
+            return known
         failure: errors.TraceError | None = None
         for packed in self._likely_first():
             try:
@@ -97,7 +137,10 @@ class Packs:
                 if number is None:
                     continue
                 self._recent = packed.pack.name
-                return check_hash(oid, self._extract(packed, number), packed.pack.path)
+                data = check_hash(oid, self._extract(packed, number), packed.pack.path)
+                if self._read_back.is_due(packed, number):
+                    self._read_back.keep(packed, number, self._cut_run)
+                return data
             except (
                 errors.CorruptObjectError,
                 errors.CorruptIndexError,
@@ -151,6 +194,34 @@ class Packs:
                 contents.append(None)
             limit -= sum(map(len, pieces))
         return contents
+
+    def read_frame(self, name: str, number: int) -> FrameObjects:
+        """Return the objects of the frame that an object is in, hash-checked.
+
+        Raises:
+            CorruptObjectError: an object is damaged, or the index is wrong.
+            CorruptIndexError: the index is wrong.
+            StorageError: the pack was removed or cannot be read.
+        """
+        import bisect  # reading one object needs none
+
+        packed = self.get(name)
+        if packed is None:
+            path = self._layout.pack_file(name)
+            raise errors.StorageError("the pack was removed", path=path, errno=errno.ENOENT)
+        index = packed.index
+        if not index.frame_of:
+            index.load()
+        frames, frame = index.frame_of, index.frame_of[number]
+        first = bisect.bisect_left(frames, frame, 0, number)
+        stop = bisect.bisect_right(frames, frame, number, index.objects)
+        if stop <= number:
+            raise errors.CorruptIndexError("the pack index is not in the order of the frames")
+        forms, objects = next(self._cut_run(packed, range(first, stop)))
+        ids = index.ids
+        if joined_digests(objects) != ids[OID_BYTES * first : OID_BYTES * stop]:
+            raise errors.CorruptObjectError("a frame does not match the pack index")
+        return FrameObjects(first, forms, objects, ids)
 
     def contains(self, oid: bytes) -> bool:
         """Return True if a pack has the object."""
@@ -282,9 +353,11 @@ class Packs:
         packed = self._open.pop(name, None)
         if packed is not None:
             packed.pack.close()
+            self._loaded.drop(packed.index)
             if packed.index_file is not None:
                 self._files.close(packed.index_file)
         self._cache.drop(name)
+        self._read_back = _ReadBack()
 
     def _add(self, name: str) -> bool:
         path = self._layout.pack_file(name)
@@ -330,7 +403,10 @@ class Packs:
             return None
         try:
             index = PackIndex(
-                lambda at, size: self._files.read_at(file, at, size), self._files.size(file), pack
+                lambda at, size: self._files.read_at(file, at, size),
+                self._files.size(file),
+                pack,
+                self._loaded,
             )
         except (errors.CorruptIndexError, errors.StorageError) as error:
             self._files.close(file)
@@ -340,20 +416,23 @@ class Packs:
 
     def _build_index(self, pack: Pack) -> IndexedPack:
         data, whole = build_index(pack)
+        if whole and self._save_index(pack.name, data):
+            loaded = self._load_index(pack)
+            if loaded is not None:
+                return loaded
         index = PackIndex(lambda at, size: data[at : at + size], len(data), pack)
         index.verified = True
-        if whole:
-            self._save_index(pack.name, data)
-        else:
+        if not whole:
             what = f"pack {pack.name[:12]} is damaged: parts of it are unreadable"
             self._record_damage(pack.name, errors.CorruptPackError(what, path=pack.path))
         return IndexedPack(pack, index, None)
 
-    def _save_index(self, name: str, data: bytes) -> None:
+    def _save_index(self, name: str, data: bytes) -> bool:
         try:
             self._replace_index(name, data)
         except errors.StorageError:
-            return  # a read-only repository: the index stays in memory
+            return False  # a read-only repository: the index stays in memory
+        return True
 
     def _replace_index(self, name: str, data: bytes) -> None:
         self._disk.make_directory(self._layout.tmp_dir)
@@ -365,6 +444,9 @@ class Packs:
 
     def _reindex(self, packed: IndexedPack) -> IndexedPack:
         rebuilt = self._build_index(packed.pack)
+        self._loaded.drop(packed.index)
+        # The damaged index may have named the wrong bytes or flags.
+        self._cache.drop(packed.pack.name)
         if packed.index_file is not None:
             self._files.close(packed.index_file)
         self._open[packed.pack.name] = rebuilt
@@ -386,7 +468,7 @@ class Packs:
         pieces: list[bytes] = []
         try:
             for run in runs:
-                for cut in self._cut_run(packed, run):
+                for _, cut in self._cut_run(packed, run):
                     pieces += cut
                     limit -= sum(map(len, cut))
                     if limit <= 0:
@@ -396,12 +478,14 @@ class Packs:
                 raise
         return pieces
 
-    def _cut_run(self, packed: IndexedPack, run: range) -> Iterator[list[bytes]]:
-        """Yield the bytes of consecutive objects, frame by frame."""
+    def _cut_run(
+        self, packed: IndexedPack, run: range
+    ) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Yield the stored forms and the bytes of consecutive objects, frame by frame."""
         pack, index, first = packed.pack, packed.index, run.start
         frames = index.frame_of
         if not frames:
-            yield from ([self._extract(packed, number)] for number in run)
+            yield from (([], [self._extract(packed, number)]) for number in run)
             return
         while first < run.stop:
             frame = frames[first]
@@ -418,7 +502,7 @@ class Packs:
             if last:
                 cuts[-1] = len(raw)
             cut = [raw[start:end] for start, end in pairwise(cuts)]
-            yield expand_all_links(cut, first, index.ids) if flags & SHORT_LINKS else cut
+            yield cut, expand_all_links(cut, first, index.ids) if flags & SHORT_LINKS else cut
             first = stop
 
 
@@ -440,6 +524,63 @@ def pack_names(disk: Disk, layout: Layout) -> list[str]:
     """Return the names of the packs on disk, sorted."""
     names = [n[: -len(PACK_SUFFIX)] for n in disk.names(layout.pack_dir) if n.endswith(PACK_SUFFIX)]
     return [n for n in names if len(n) == HEX_CHARACTERS and _HEX.issuperset(n)]
+
+
+class _ReadBack:
+    """Objects before the last one read, for walks that go back one object at a time.
+
+    A history is stored oldest first, so its walk asks for neighbours, in reverse. Reading them together saves half of
+    the cost of each. The number read at once grows with the walk, so that a short one reads little.
+    """
+
+    __slots__ = ("_kept", "_last", "_size")
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, bytes] = {}
+        self._last = ("", -1)
+        """The pack and the number of the last object read, or of the first one kept."""
+        self._size = 1
+
+    def take(self, oid: bytes) -> bytes | None:
+        """Return an object if it was kept, and forget it."""
+        return self._kept.pop(oid, None)
+
+    def is_due(self, packed: IndexedPack, number: int) -> bool:
+        """Return True if this object precedes the last one."""
+        is_next = self._last == (packed.pack.name, number + 1)
+        self._last = packed.pack.name, number
+        if not is_next:
+            self._size = 1
+        return is_next
+
+    def keep(
+        self,
+        packed: IndexedPack,
+        number: int,
+        cut: Callable[[IndexedPack, range], Iterator[tuple[list[bytes], list[bytes]]]],
+    ) -> None:
+        """Keep the objects before this one in its frame, if all are sound."""
+        index = packed.index
+        if not index.frame_of or not number:
+            return
+        import bisect  # reading one object needs none
+
+        self._size = min(self._size * READ_BACK_GROWTH, MAXIMUM_READ_BACK)
+        first = bisect.bisect_left(index.frame_of, index.frame_of[number], 0, number)
+        first = max(first, number - self._size)
+        least = index.offset_of[number] - READ_BACK_BYTES
+        first = bisect.bisect_left(index.offset_of, least, first, number)
+        if first == number:
+            return
+        try:
+            pieces = [data for _, cuts in cut(packed, range(first, number)) for data in cuts]
+        except (errors.CorruptObjectError, errors.CorruptIndexError, errors.StorageError):
+            return  # reading them one by one raises the right error
+        ids = index.ids[OID_BYTES * first : OID_BYTES * number]
+        if joined_digests(pieces) == ids:
+            starts = range(0, len(ids), OID_BYTES)
+            self._kept = dict(zip([ids[at : at + OID_BYTES] for at in starts], pieces, strict=True))
+            self._last = packed.pack.name, first
 
 
 CACHE_BYTES = 96 * 1024 * 1024

@@ -14,13 +14,13 @@ from trace_store.objects.codec import (
     COMMIT,
     TAG,
     blob_content,
-    is_canonical,
+    inspect,
     is_plain_blob,
     kind_of,
 )
 from trace_store.objects.commit import Commit, Tag
 from trace_store.odb.pack import PackWalk
-from trace_store.odb.pack_index import encode_index
+from trace_store.odb.pack_index import encode_index, encode_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class PackVerifier:
         rows: (id, frame, offset) of each sound object.
     """
 
-    __slots__ = ("_damage", "_pack", "_positions", "_walk", "places", "rows")
+    __slots__ = ("_damage", "_pack", "_rows", "_walk", "places", "rows")
 
     def __init__(self, pack: Pack, damage: Callable[[str], None] | None = None) -> None:
         """Prepare to verify a pack.
@@ -71,7 +71,7 @@ class PackVerifier:
         self._damage = damage
         self.places: list[FramePlace] = []
         self.rows: list[tuple[ObjectId, int, int]] = []
-        self._positions: list[tuple[int, int]] = []
+        self._rows = bytearray()
         self._walk = PackWalk(pack)
 
     def objects(self) -> Iterator[PackedObject]:
@@ -94,7 +94,7 @@ class PackVerifier:
                     self._report(f"frame {number}: {error.message}")
                     continue
                 finally:
-                    self._positions += [(number, offset) for offset in self._walk.offsets]
+                    self._rows += encode_rows(number, self._walk.offsets)
                 if len(objects) < place.objects:
                     lost = place.objects - len(objects)
                     self._report(f"frame {number}: {lost} objects link to damaged objects")
@@ -117,7 +117,7 @@ class PackVerifier:
     def index(self) -> bytes:
         """Return the pack's index, once all objects were verified."""
         ids, pack = bytes(self._walk.ids), self._pack
-        return encode_index(ids, self._positions, self.places, pack.size, pack.check)
+        return encode_index(ids, bytes(self._rows), self.places, pack.size, pack.check)
 
     def agrees_with(self, index: IndexContent) -> bool:
         """Return True if an index matches the pack, once all objects were verified."""
@@ -151,12 +151,13 @@ def check_object(data: bytes) -> str:
         CorruptObjectError: it is not.
     """
     kind = kind_of(data)
-    if not is_canonical(data):
+    value, is_canonical, _ = inspect(data)
+    if not is_canonical:
         raise errors.CorruptObjectError(f"the {kind} is not in canonical form")
     if kind == COMMIT:
-        Commit.decode(data)
+        Commit.of(value)
     elif kind == TAG:
-        Tag.decode(data)
+        Tag.of(value)
     elif kind == BLOB and not is_plain_blob(data):
         blob_content(data)
     return kind

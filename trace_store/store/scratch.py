@@ -29,6 +29,22 @@ def scratch_copy(store: Store) -> Iterator[Store]:
         yield copy
 
 
+@contextmanager
+def empty_copy(store: Store) -> Iterator[Store]:
+    """Open a repository in memory with the settings of another one, and nothing else.
+
+    Raises:
+        StorageError: the repository cannot be read.
+    """
+    disk, layout = MemoryDisk(), store.layout
+    for folder in (layout.pack_dir, layout.refs_dir):
+        disk.make_directory(folder)
+    config = read_file(store.disk, layout.config_file)
+    create_file(disk, layout.config_file, config or b"", durable=False)
+    with Store.open(layout.root, disk=disk, clock=store.clock, durability=FAST) as copy:
+        yield copy
+
+
 def _copy(source: Disk, target: Disk, folder: str, leave_out: tuple[str, ...] = ()) -> None:
     """Copy the files and folders below a folder."""
     folders, files = source.scan(folder)

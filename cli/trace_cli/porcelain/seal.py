@@ -39,26 +39,36 @@ def _seal_lines(invocation: Invocation, report: SealReport) -> Iterator[str]:
 
 
 @takes(
-    Option("--level", "level", "Compression level", "N", number=True, least=1, most=19, default=11),
+    Option(
+        "--level",
+        "level",
+        "Compression level (default: 10); packs of another level are written again",
+        "N",
+        number=True,
+        least=1,
+        most=19,
+    ),
     Option(
         "--frame-size",
         "frame_size",
-        "Bytes of content per frame: smaller frames read faster but compress less",
+        "Content per frame (default: 256): smaller frames read faster but compress less",
         "KIB",
         number=True,
         least=4,
         most=4096,
-        default=256,
     ),
     JSON,
     QUIET,
 )
-def pack(invocation: Invocation, *, level: int, frame_size: int) -> Results:
-    """Combine packs and loose objects. Every object is kept, reachable or not."""
+def pack(invocation: Invocation, *, level: int | None, frame_size: int | None) -> Results:
+    """Combine small packs and loose objects. Every object is kept, reachable or not.
+
+    A pack stays while it is twice as large as all smaller ones together, so the cost depends on what is new.
+    """
     with opened(invocation) as here, Progress(invocation) as progress:
         report = here.maintenance.pack(
             level=level,
-            frame_bytes=1024 * frame_size,
+            frame_bytes=None if frame_size is None else 1024 * frame_size,
             progress=lambda done, whole: progress.tell("packing", done, whole),
         )
     yield report, _pack_lines(invocation, report)

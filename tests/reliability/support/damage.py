@@ -173,7 +173,7 @@ class Picture:
                 self._add(f"context {branch}", partial(_compiled, contexts, branch))
                 self._add(f"log {branch}", partial(_logged, store, branch))
                 self._add(f"reflog {branch}", partial(store.refs.reflog, branch))
-            found = fsck(store, also=[lambda: check_derived(store)])
+            found = fsck(store, also=[check_derived])
             self.findings = [(finding.code, finding.what) for finding in found]
 
     def _add(self, name: str, ask: Callable[[], Any]) -> None:
