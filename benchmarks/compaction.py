@@ -43,7 +43,7 @@ from trace_store import Message, Repo, Text, ToolCall, ToolResult
 from trace_store.compression.extract import Passage, SourceMessage, extract
 from trace_store.compression.suggest import marks_of
 from trace_store.errors import BudgetError, InvalidInputError, StateError
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.parts import Part
 from trace_store.writer import Writer
 

@@ -16,7 +16,7 @@ from statistics import median, quantiles
 
 from trace_store import Repo
 from trace_store.base.frozen import value
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.sessions.forecast import Forecast
 from trace_store.sessions.requests import RequestShape
 from trace_store.writer import Writer

@@ -17,7 +17,7 @@ from trace_store.compression import trim
 from trace_store.compression.repeats import lines_of
 from trace_store.compression.working import WorkingContext
 from trace_store.context.activity import texts_in
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.parts import Part
 from trace_store.writer import Writer
 

@@ -13,7 +13,7 @@ from benchmarks.model import Turn
 from trace_store.context.compiled import CompiledMessage
 from trace_store.contracts.ref_names import BRANCHES
 from trace_store.exporters.session import read_session
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.repo.repository import Repo

@@ -20,7 +20,7 @@ from trace_store import Message, Repo, Text, ToolResult, errors
 from trace_store.base.frozen import fields, mutable
 from trace_store.base.oid import digest
 from trace_store.context.faults import PROVIDERS
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.llm.contract import Completion, Prompt
 from trace_store.sessions.requests import SessionRequest
 from trace_store.sessions.session import Session

@@ -251,7 +251,7 @@ def test_c22_twenty_writers_and_kill(tmp_path: Path) -> None:
 
 def test_c36_fields_of_ours_hold_no_path_of_this_machine(repo: Repo, tmp_path: Path) -> None:
     """Paths in transcripts are content and stay; paths that Trace adds are relative."""
-    from trace_store.importers.import_file import import_paths
+    from trace_store.importers.import_paths import import_paths
 
     transcript = tmp_path / "session.jsonl"
     record = {

@@ -14,7 +14,7 @@ from benchmarks.model import Unavailable, Work
 from benchmarks.profiling import profiled
 from benchmarks.session_file import write_session
 from trace_store import Repo
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.writer import Writer
 
 TRACE = "Trace import"

@@ -10,7 +10,7 @@ from benchmarks.session_file import records, write_session
 from benchmarks.sources import Corpus
 from benchmarks.transcripts import turns
 from trace_store import Repo
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.writer import Writer
 
 COUNT = 60

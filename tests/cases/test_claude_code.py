@@ -23,7 +23,7 @@ from tests.importers.support.transcripts import (
 from tests.support.command_line import Trace
 from tests.support.subjects import transcripts
 from trace_store import Repo
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 

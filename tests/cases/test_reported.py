@@ -11,7 +11,7 @@ import pytest
 from tests.importers.support.transcripts import Transcript, call, real_files, text
 from tests.support.command_line import Run, Trace
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 

@@ -130,7 +130,9 @@ def test_milestones_of_an_import_are_those_of_usage_reports(
     repo.store.config.set("automatic_checkpoints", "tokens")
     repo.store.config.set("automatic_checkpoint_tokens", "100")
     monkeypatch.setattr(ContextCompiler, "weigh", None)
-    monkeypatch.setattr(listing, "after_import", lambda *_: None)  # which counts the whole context
+    monkeypatch.setattr(
+        listing.SessionLister, "list_imported", lambda *_: None
+    )  # which counts the whole context
     monkeypatch.setattr(ContextCompiler, "compile", None)
     for count in (len(lines) - 3, len(lines)):  # the second import starts after a report
         file.write_text("".join(lines[:count]))

@@ -13,7 +13,7 @@ from tests.importers.support.transcripts import Transcript, text
 from tests.support.command_line import Run
 from tests.web.support.client import Client
 from trace_store import Opaque
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.repo.repository import Repo
 
 SUMMARY = "This session is being continued. The parser drops a line."

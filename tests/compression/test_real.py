@@ -19,7 +19,7 @@ from trace_store.context.snapshots import fold_of
 from trace_store.history.commit import write
 from trace_store.history.draft import Draft
 from trace_store.history.undo import undo
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.address import Address
 from trace_store.store.store import Store

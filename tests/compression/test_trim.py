@@ -22,7 +22,7 @@ from trace_store.compression.cuts import shortened
 from trace_store.compression.trim import OUTPUT, STEPS, plan
 from trace_store.context.activity import RUN, Action
 from trace_store.errors import BudgetError, InvalidInputError, UnbornBranchError
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.commit import read_commit
 from trace_store.providers.rendering import FAULTS
 from trace_store.writer import Writer

@@ -16,7 +16,7 @@ from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import ExportSession
 from trace_store.exporters.registry import writer_named
 from trace_store.exporters.session import read_session
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.store.store import Store
 from trace_store.writer import Writer

@@ -19,7 +19,7 @@ from trace_store.exporters.html import page, write
 from trace_store.exporters.html.markup import ALLOWED, Markup, element, preformatted, prose, text
 from trace_store.exporters.prose import code_of, normalise_newlines, reveal
 from trace_store.exporters.session import read_session
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.message import Message
 from trace_store.objects.parts import ToolCall, ToolResult
 from trace_store.store.store import Store

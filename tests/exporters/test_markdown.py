@@ -17,7 +17,7 @@ from tests.importers.support.transcripts import each_real_transcript
 from trace_store.exporters.markdown import collapse, line, paragraphs, write
 from trace_store.exporters.markdown import fence as fenced
 from trace_store.exporters.session import read_session
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 

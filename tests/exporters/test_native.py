@@ -14,7 +14,7 @@ from trace_store.errors import (
     ObjectNotFoundError,
     RevisionNotFoundError,
 )
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.sessions.transcripts import source_files
 from trace_store.store.store import Store
 from trace_store.writer import Writer

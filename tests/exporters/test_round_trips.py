@@ -41,7 +41,7 @@ from trace_store.errors import InvalidInputError
 from trace_store.exporters.contract import LOSSES, Exported, ExportSession
 from trace_store.exporters.registry import FORMS, writer_named
 from trace_store.exporters.session import read_session
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.registry import formats
 from trace_store.objects.message import Message
 from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult

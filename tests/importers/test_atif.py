@@ -23,7 +23,7 @@ from tests.importers.support.sound import (
     real_files,
 )
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.store.store import Store

@@ -11,7 +11,7 @@ from tests.importers.support.states import branches, count_reads
 from tests.importers.support.transcripts import SESSION, Transcript, text
 from trace_store.base.oid import ObjectId
 from trace_store.errors import ObjectNotFoundError
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 

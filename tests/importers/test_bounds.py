@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.importers.support.transcripts import SESSION, Transcript, text
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.store.store import Store
 from trace_store.testing.disks import RecordingDisk

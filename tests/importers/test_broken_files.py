@@ -20,7 +20,7 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
 from trace_store.history.branch_repair import REPAIRED, REPAIRED_BEFORE, SOUND, ContextRepairReport
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.message import load_parts
 from trace_store.providers.rendering import RENDERERS

@@ -20,7 +20,7 @@ from tests.importers.support.transcripts import (
 from trace_store.base.oid import ObjectId
 from trace_store.context.fold import Entry
 from trace_store.history import commit as writing
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects import operations as ops
 from trace_store.objects.address import Address, read_address
 from trace_store.objects.message import Message

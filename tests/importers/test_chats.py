@@ -30,7 +30,7 @@ from tests.importers.support.sound import (
 )
 from trace_store.context.compiler import ContextCompiler
 from trace_store.errors import UnreadableInputError
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.objects.parts import Image, Opaque, Text, ToolCall

@@ -46,7 +46,7 @@ from trace_store.disk.files import Disk
 from trace_store.history import commit as writing
 from trace_store.importers.dedupe import chain
 from trace_store.importers.formats.codex import CALLS, FORMAT, OUTPUTS
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects import operations as ops
 from trace_store.objects.commit import Commit

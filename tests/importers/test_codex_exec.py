@@ -25,7 +25,7 @@ from tests.support.examples import examples
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.formats.codex_exec import FORMAT
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.store.store import Store
 from trace_store.writer import Writer

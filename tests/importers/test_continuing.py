@@ -23,7 +23,7 @@ from tests.importers.support.transcripts import (
     text,
 )
 from trace_store.history import commit
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.message import Message
 from trace_store.store.store import Store
 from trace_store.writer import Writer
@@ -174,9 +174,9 @@ def test_no_source_leaves_it_out_and_adding_it_later_makes_no_second_copy(tmp_pa
     assert set(branches(store)) == set(before)
 
 
-@pytest.mark.parametrize("remembers", [True, False])
+@pytest.mark.parametrize("remembers", ["all", "nothing", "from the second import on"])
 def test_what_was_gone_back_behind_stays_out_of_a_branch_that_others_committed_to(
-    tmp_path: Path, remembers: bool
+    tmp_path: Path, remembers: str
 ) -> None:
     t = Transcript()
     t.user("First.")
@@ -194,13 +194,13 @@ def test_what_was_gone_back_behind_stays_out_of_a_branch_that_others_committed_t
         commit.commit(Writer(store, author="ada"), [Message("user", "A note of mine.")])
         said.append("user: A note of mine.")
         for number in range(3):
-            if not remembers:
+            if remembers == "nothing" or (remembers != "all" and not number):
                 forget(store)
             t.user(f"And {number}?")
             said.append(f"user: And {number}?")
             import_paths(Writer(store), [t.write(tmp_path)])
             assert context(store, branches(store)[SESSION]) == said
-            if not remembers:
+            if remembers == "nothing":
                 forget(store)
             assert import_paths(Writer(store), [path]).commits == 0
             assert context(store, branches(store)[SESSION]) == said

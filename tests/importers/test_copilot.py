@@ -27,7 +27,7 @@ from trace_store.base.oid import ObjectId
 from trace_store.context.compiler import ContextCompiler
 from trace_store.disk.files import Disk
 from trace_store.importers.formats.copilot import FORMAT
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects import operations as ops
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.providers.rendering import RENDERERS, render

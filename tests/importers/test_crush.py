@@ -20,7 +20,7 @@ from trace_store.contracts.ref_names import FILES
 from trace_store.disk.files import Disk
 from trace_store.errors import UnreadableInputError
 from trace_store.importers.formats.crush import FORMAT
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.store.store import Store

@@ -17,7 +17,7 @@ from tests.importers.test_codex_exec import EVENTS
 from tests.importers.test_copilot import lively as copilot
 from tests.importers.test_entire import RECORDS
 from tests.support.examples import examples
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 

@@ -24,7 +24,7 @@ from tests.importers.support.transcripts import each_real_transcript, records_in
 from tests.support.examples import examples
 from trace_store.context.compiler import ContextCompiler
 from trace_store.importers.formats.entire import FORMAT
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects import operations as ops
 from trace_store.objects.parts import Opaque, ToolCall, ToolResult
 from trace_store.providers.rendering import RENDERERS, render

@@ -32,7 +32,7 @@ from trace_store.importers import input_files
 from trace_store.importers.convert import ref_component, short_id
 from trace_store.importers.discovery import project_histories
 from trace_store.importers.formats.claude_code import project_name
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.input_files import files_in
 from trace_store.store.store import Store
 from trace_store.writer import Writer

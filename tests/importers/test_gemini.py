@@ -24,7 +24,7 @@ from tests.support.examples import examples
 from trace_store.base.environment import Environment
 from trace_store.disk.files import Disk
 from trace_store.importers.formats.gemini import FORMAT
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit

@@ -26,7 +26,7 @@ from trace_store.base.environment import Environment, variables_with
 from trace_store.contracts.ref_names import FILES
 from trace_store.disk.files import Disk
 from trace_store.importers.formats.goose import FORMAT
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.parts import Image, Opaque, Reasoning, Text, ToolCall, ToolResult
 from trace_store.store.store import Store

@@ -25,8 +25,9 @@ from tests.importers.support.transcripts import (
 )
 from trace_store.base.oid import digest
 from trace_store.contracts.ref_names import FILES
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.maintenance.fsck import fsck
+from trace_store.odb.compression import compress, decompress_first
 from trace_store.store.store import Store
 from trace_store.transcripts.segments import restore, segments_of
 from trace_store.writer import Writer
@@ -226,14 +227,14 @@ def test_what_is_remembered_wrongly_does_no_harm(tmp_path: Path, store: Store, s
     import_paths(Writer(store), [str(path)])
     folder = Path(store.layout.local_dir) / "imports"
     (notes,) = (each for each in folder.iterdir() if each.name != "beginnings")
-    remembered = json.loads(notes.read_bytes().partition(b"\n")[2])
+    remembered = json.loads(decompress_first(notes.read_bytes().partition(b"\n")[2], 1 << 20))
     key = chosen.choice(list(remembered))
     *way, last = chosen.choice([p for p in places_in(remembered) if p[0] == key])
     holder = remembered
     for step in way:
         holder = holder[step]
     holder[last] = chosen.choice(STRANGE)
-    body = json.dumps(remembered).encode()
+    body = compress(json.dumps(remembered).encode(), level=1)
     notes.write_bytes(digest(body).hex().encode() + b"\n" + body)
     path.write_bytes(t.data)
     import_paths(Writer(store), [str(path)])

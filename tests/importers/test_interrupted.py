@@ -14,7 +14,7 @@ from tests.importers.support.transcripts import SESSION, Transcript, call, text
 from trace_store.base.oid import ObjectId, hash_object
 from trace_store.contracts import ANY, RefEdit, Transaction
 from trace_store.importers import write
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit
 from trace_store.store.store import Store
@@ -22,7 +22,7 @@ from trace_store.writer import Writer
 
 SCRIPT = """
 import sys
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 def progress(path, done, size, lines=[0]):

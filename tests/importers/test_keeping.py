@@ -27,7 +27,7 @@ from trace_store.base.oid import ObjectId
 from trace_store.contracts import RefEdit, Transaction
 from trace_store.contracts.ref_names import FILES
 from trace_store.errors import CorruptObjectError, ObjectNotFoundError, TraceError
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.content import ObjectCollector
 from trace_store.store.store import Store

@@ -12,7 +12,7 @@ from tests.importers.support.checks import assert_grows, damaged, lines_of
 from tests.importers.support.sound import HEADS, branches_of, import_damaged, imported, messages
 from tests.support.message_strategies import contexts, tools
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.content import read_content
 from trace_store.objects.message import Message, part_blobs
 from trace_store.objects.parts import Text, ToolCall, ToolResult

@@ -28,7 +28,7 @@ from tests.importers.support.transcripts import (
     thinking,
 )
 from trace_store.base.environment import Environment
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.commit import Commit
 from trace_store.objects.parts import Image, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from trace_store.store.store import Store

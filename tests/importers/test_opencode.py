@@ -30,7 +30,7 @@ from trace_store.importers.contract import Skip
 from trace_store.importers.discovery import project_histories
 from trace_store.importers.formats.opencode import FORMAT
 from trace_store.importers.formats.opencode.rows import ROW, rows_of
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.input_files import InputLine
 from trace_store.importers.registry import format_of
 from trace_store.maintenance.fsck import fsck

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import trace_store
 from tests.importers.support.transcripts import each_real_file, lively
 from trace_store.importers import write
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 

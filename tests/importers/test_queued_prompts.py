@@ -10,7 +10,7 @@ import pytest
 from tests.importers.support.checks import assert_grows
 from tests.importers.support.states import branches, context, raw_records, visible
 from tests.importers.support.transcripts import SESSION, Transcript, call, records_in, text
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 

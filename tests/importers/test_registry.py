@@ -17,7 +17,7 @@ from tests.support.subjects import transcripts
 from trace_store.base.environment import Environment
 from trace_store.errors import InvalidInputError, UnreadableInputError
 from trace_store.importers.discovery import project_histories
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.registry import BUILT_IN, format_of, formats
 from trace_store.importers.sniff import describe
 from trace_store.store.store import Store

@@ -13,7 +13,7 @@ from tests.support.request_losses import changed
 from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiled import CompiledContext
 from trace_store.context.compiler import ContextCompiler
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.content import ObjectCollector
 from trace_store.objects.message import Message, part_blobs, store_message
 from trace_store.providers.documents import parse_messages

@@ -21,7 +21,7 @@ from tests.importers.support.states import commits, tip_of
 from trace_store.base.environment import Environment
 from trace_store.disk.files import Disk
 from trace_store.importers.formats.swe_agent import FORMAT
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.parts import Reasoning, Text, ToolCall, ToolResult
 from trace_store.store.store import Store
 from trace_store.writer import Writer

@@ -13,7 +13,7 @@ from tests.importers.support.states import branches, commits, context, entries, 
 from tests.importers.support.transcripts import SESSION, Transcript, call, lively, records_in, text
 from trace_store import Repo
 from trace_store.disk.files import files_below
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.store.store import Store
 from trace_store.writer import Writer
 

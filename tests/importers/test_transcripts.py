@@ -28,7 +28,7 @@ from tests.support.valid_requests import assert_valid_requests
 from trace_store.context.compiler import ContextCompiler
 from trace_store.history.log import log
 from trace_store.importers.build_commits import messages_of
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.report import FileReport
 from trace_store.importers.sniff import HEAD_BYTES, is_trajectory

@@ -14,7 +14,7 @@ from tests.importers.support.states import commits, context
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts.ref_names import FILES
 from trace_store.importers.contract import Format, PlannedMessage
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.registry import formats
 from trace_store.importers.turn_plan import TurnFormat
 from trace_store.importers.turns import (

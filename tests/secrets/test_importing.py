@@ -14,7 +14,7 @@ from tests.support.command_line import Trace
 from trace_store.base.environment import Environment
 from trace_store.contracts.ref_names import FILES
 from trace_store.errors import SecretFoundError
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.objects.commit import read_commit
 from trace_store.secrets.guard import FACT, Guard
 from trace_store.secrets.placeholders import PlaceholderCount

@@ -148,6 +148,14 @@ class ImportMilestones:
                 self._found += [(ref, each) for each in found]
         self._commits.clear()
 
+    def found(self) -> list[tuple[str | None, Milestone]]:
+        """Return the milestones so far, with their branches."""
+        return self._found
+
+    def take(self, found: list[tuple[str | None, Milestone]]) -> None:
+        """Add the milestones of a file."""
+        self._found += found
+
     def end(self, _: object) -> None:
         """Save the milestones; disk errors are ignored, as in `after`."""
         _save(self._writer, self._found)

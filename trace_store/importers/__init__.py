@@ -5,7 +5,7 @@ from trace_store.base.lazy_import import names
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trace_store.importers import discovery as discovery
-    from trace_store.importers import import_file as import_file
+    from trace_store.importers import import_paths as import_paths
     from trace_store.importers.contract import PlannedMessage as PlannedMessage
     from trace_store.importers.discovery import project_folder as project_folder
     from trace_store.importers.registry import format_names as format_names

@@ -76,7 +76,7 @@ class Continuation:
         Args:
             store: the repository.
             tip: tip of the branch.
-            written: commits of the plan that are not planned again, by number; the branch is read back to these.
+            written: commits of the plan that are not planned again, by number; the branch is read back to the last one.
             saved: state that `save` returned after the last import.
         """
         self._written = {} if written is None else written
@@ -105,11 +105,15 @@ class Continuation:
                 (number, index): MessageLocation(Address.parse(address), ObjectId.parse(oid), n)
                 for number, index, address, oid, n in saved["places"]
             }
+        newest = self._written.get(max(self._numbers.values(), default=-1))
         for oid, commit in chain(store, tip):
             if oid in self._numbers:
-                if saved is None:
+                if self._last is None:
                     self._last = self._numbers[oid]
-                break
+                # Earlier ones may follow it, if they were missing when the file was read whole.
+                if oid == newest:
+                    break
+                continue
             key = key_of(commit)
             if key and not commit.operations and not event_of(commit):
                 self._trailing_records.update(records_unless_purged(commit, store.objects.read))

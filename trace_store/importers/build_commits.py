@@ -61,15 +61,18 @@ def link_calls(planned: PlannedCommit, calls: Calls, address: AddressOf) -> Plan
     """Return a planned commit whose results name their calls."""
     for place, parts in planned.edits:
         note_calls(parts, address(place), calls)
-    if not any(type(p) in (ToolCall, ToolResult) for m in planned.messages for p in m.parts):
+    before = [message.parts for message in planned.messages]
+    if not any(type(part) in (ToolCall, ToolResult) for parts in before for part in parts):
         return planned
-    given = {call: address(place) for call, place in planned.answers}
-    messages = calls.link([_message(each, given) for each in planned.messages])
+    if planned.answers:
+        given = {call: address(place) for call, place in planned.answers}
+        before = [_with_calls(parts, given) for parts in before]
+    linked = calls.link_parts(before)
+    pairs = list(zip(planned.messages, linked, strict=True))
+    if all(parts is message.parts for message, parts in pairs):
+        return planned
     return planned._replace(
-        messages=tuple(
-            before._replace(parts=message.parts)
-            for before, message in zip(planned.messages, messages, strict=True)
-        )
+        messages=tuple([message._replace(parts=tuple(parts)) for message, parts in pairs])
     )
 
 
@@ -80,16 +83,13 @@ def note_calls(parts: Sequence[Part], address: Address, calls: Calls) -> None:
             calls.call(part.id, address)
 
 
-def _message(message: PlannedMessage, given: Mapping[str, Address]) -> Message:
-    parts = message.parts
-    if given:
-        parts = tuple(
-            ToolResult(p.call_id, p.content, p.is_error, call=given.get(p.call_id))
-            if isinstance(p, ToolResult)
-            else p
-            for p in parts
-        )
-    return Message(message.role, parts)
+def _with_calls(parts: Sequence[Part], given: Mapping[str, Address]) -> tuple[Part, ...]:
+    return tuple(
+        ToolResult(p.call_id, p.content, p.is_error, call=given.get(p.call_id))
+        if isinstance(p, ToolResult)
+        else p
+        for p in parts
+    )
 
 
 def encode_plain(

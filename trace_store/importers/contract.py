@@ -168,6 +168,14 @@ class Watcher(Protocol):
         """Receive the branches, with their tips, of a file whose commits are all written."""
         ...
 
+    def found(self) -> Any:
+        """Return what it found in the files so far, for `take` in another process."""
+        ...
+
+    def take(self, found: Any) -> None:
+        """Add what a watcher of the same kind found in a file, instead of `note` and `end_file`."""
+        ...
+
     def end(self, tips: Mapping[str, ObjectId]) -> None:
         """Receive the tips of all imported branches, by full name, at the end of the import."""
         ...

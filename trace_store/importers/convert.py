@@ -21,7 +21,7 @@ from trace_store.context.usage import normalise_usage
 from trace_store.contracts.ref_names import BRANCHES, FILES, SESSIONS, is_ref_name
 from trace_store.errors import FormatError, InvalidInputError, NotFoundError
 from trace_store.importers.contract import PlannedMessage
-from trace_store.importers.dedupe import chain, read_commit
+from trace_store.importers.dedupe import read_commit
 from trace_store.importers.json_records import compact
 from trace_store.objects.codec import encode
 from trace_store.objects.content import bytes_of
@@ -30,6 +30,7 @@ from trace_store.objects.parts import Image, Opaque, Part, Text, ToolResult
 from trace_store.providers.chat import message_from_chat
 from trace_store.providers.fields import UNREAD, damage_kept, dump
 from trace_store.providers.lossless import render_part
+from trace_store.store.revision import commits_of
 from trace_store.store.store import Store
 from trace_store.transcripts.segments import segments_of
 
@@ -351,7 +352,7 @@ def _distances(store: Store, tip: ObjectId) -> dict[ObjectId, int]:
     """Return the distance of each available ancestor from a tip."""
     steps: dict[ObjectId, int] = {}
     try:
-        for number, (oid, _) in enumerate(chain(store, tip)):
+        for number, oid in enumerate(commits_of(store).topological([tip], first_parent=True)):
             steps[oid] = number
     except (NotFoundError, FormatError):
         return steps

@@ -47,6 +47,10 @@ class SessionIndex:
         names = sorted(self._by_key.get((folder, key), ()))
         return [ObjectId.parse(self._entries[name][0]) for name in names if name != ref]
 
+    def first_key(self, ref: str) -> str:
+        """Return the key of the first commit of a session in this import; "" if it is not known."""
+        return self._entries.get(ref, ("", ""))[1]
+
     def note(self, ref: str, tip: ObjectId, key: str) -> None:
         """Record a session's tip, and the key of its first commit if it is new."""
         entry = self._entries.get(ref)

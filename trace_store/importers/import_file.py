@@ -5,15 +5,12 @@ Invariant: decides how much of a file to read; `write` decides what a plan becom
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import BinaryIO
 
 from trace_store.base.frozen import field, replace, value
 from trace_store.base.oid import ObjectId
-from trace_store.contracts import ANY, RefEdit
 from trace_store.contracts.agent_facts import AGENT, CALL
-from trace_store.contracts.ref_names import BRANCHES, SESSIONS, TRASH, UsedNames, check_ref_name
+from trace_store.contracts.ref_names import SESSIONS, TRASH, UsedNames
 from trace_store.disk.files import Disk
 from trace_store.errors import (
     FormatError,
@@ -22,13 +19,10 @@ from trace_store.errors import (
     RefChangedError,
     StateError,
     StorageError,
-    TraceError,
-    UnreadableInputError,
 )
 from trace_store.importers.append_import import Continuation
 from trace_store.importers.build_commits import RecordPlaces
 from trace_store.importers.contract import (
-    NO_MESSAGES,
     AgentFormat,
     FilePlanner,
     Format,
@@ -47,19 +41,15 @@ from trace_store.importers.dedupe import (
     caller_of,
     commit_with_call,
     inspect_history,
-    read_commit,
     session_refs,
 )
-from trace_store.importers.discovery import UNREADABLE, ImportItem, select_items
-from trace_store.importers.input_files import Input, InputFile, InputLine, Redactor, read_lines
+from trace_store.importers.input_files import Input, InputLine, Redactor, read_lines
 from trace_store.importers.json_records import MAXIMUM_DOCUMENT_BYTES, UNFINISHED
-from trace_store.importers.registry import format_failure, format_named, is_built_in
 from trace_store.importers.report import (
     MAXIMUM_NAMED_SKIPS,
     BranchReport,
     FileReport,
     ImportLosses,
-    ImportReport,
     record_outcomes,
 )
 from trace_store.importers.resume_state import (
@@ -78,11 +68,10 @@ from trace_store.secrets.guard import FACT, Guard, counts
 from trace_store.secrets.rules import VERSION
 from trace_store.store.store import Store
 from trace_store.transcripts.layout import Pages
-from trace_store.writer import Writer
 
 UNCHANGED = "unchanged"
-MAXIMUM_NAME = 80
-"""Number of characters of a file name in the reflogs."""
+MAXIMUM_ATTEMPTS = 5
+"""How often to retry a file when another process moves its branch."""
 
 MALFORMED = (InvalidInputError, KeyError, IndexError, TypeError, ValueError, AttributeError)
 """Errors caused by saved state from another version."""
@@ -101,6 +90,7 @@ class ImportContext:
 
     Attributes:
         waits: whether a subagent waits for the file with its call, which may be another subagent's.
+        is_alone: whether the store has no other session, so that each subagent waits.
     """
 
     store: Store
@@ -115,6 +105,7 @@ class ImportContext:
     guard: Guard | None = None
     watchers: Sequence[Watcher] = ()
     waits: bool = False
+    is_alone: bool = False
     _spellings: dict[str, UsedNames] = field(default_factory=dict)
 
     def session_ref(self, format_name: str, session: str) -> str:
@@ -266,7 +257,7 @@ class FileImport:
         waits = self._writer is None or not self._writer.oids or self._writer.waits_for_new_commit
         saved = None if self._document or waits or not self._resumable else planner.save()
         resumption = None if saved is None else planner.resumes_at()
-        oids = {} if self._writer is None else dict(self._writer.oids)
+        oids = {} if self._writer is None else self._writer.saved_oids(all=saved is not None)
         if resumption is not None:
             oids = {number: oid for number, oid in oids.items() if number < resumption.commits}
         names = {} if self._writer is None else dict(self._writer.names)
@@ -308,7 +299,7 @@ class FileImport:
             oids=oids,
             names=list(names.items()),
             continuation=continuation,
-            cut=self._resume_cut,
+            cut=None if saved is None else self._resume_cut,
         )
         self._context.resume_states.add(self._key, self._saved)
 
@@ -340,6 +331,8 @@ class FileImport:
             self._continuation.only_adds = self._stray
         base = None
         if planner.agent and self._onto is None:
+            if self._context.is_alone:
+                raise CallerMissingError
             session = self._session_ref(planner)
             own = branch_of(store, session.removeprefix(SESSIONS))
             self._facts = self._facts_of(planner)
@@ -527,193 +520,18 @@ def _is_unfinished(skips: Sequence[Skip]) -> bool:
     return bool(skips) and skips[-1].reason == UNFINISHED
 
 
-AGENTS_PART = "/agents/"
-"""Part of the names of subagent branches."""
-
-FAILED = "failed"
-MAXIMUM_ATTEMPTS = 5
-"""How often to retry a file when another process moves its branch."""
-
-__all__ = ["Progress", "import_paths"]
-
-
-def import_paths(
-    writer: Writer,
-    paths: Sequence[str],
-    *,
-    format: str | None = None,
-    onto: str | None = None,
-    source: bool = True,
-    progress: Progress | None = None,
-    stdin: BinaryIO | None = None,
-    discovered: Sequence[str] = (),
-    secrets: str = "",
-) -> ImportReport:
-    """Import transcripts, as `Transcripts.import_` describes it.
-
-    Args:
-        writer: the repository.
-        paths: files, and folders that are searched for transcripts.
-        format: name of the format; None detects it.
-        onto: a branch to append to instead of creating session branches.
-        source: store the raw records, so that the file can be restored.
-        progress: receives the progress.
-        stdin: input for the path `-`.
-        discovered: transcripts that were discovered; one that cannot be imported is skipped.
-        secrets: how secrets are handled, one of `secrets.MODES`; "" is how the repository was opened.
-    """
-    named = None if format is None else format_named(format)
-    target = None
-    if onto is not None:
-        target = check_ref_name(onto if onto.startswith(BRANCHES) else BRANCHES + onto)
-    store = writer.store
-    disk = store.disk if store.local else Disk()
-    items = select_items(disk, paths, named, stdin, discovered)
-    guard = Guard.of(store, writer.environment, secrets) if secrets else writer.guard
-    watchers = [each for make in writer.observers.importing if (each := make(writer)) is not None]
-    context = ImportContext(
-        *(
-            store,
-            ImportLog.of(_name_of(items, guard)),
-            disk,
-            target,
-            source,
-            progress,
-            SessionIndex(store),
-            ResumeStates(store),
-            Strays(store),
-        ),
-        guard=guard,
-        watchers=watchers,
-    )
-    reports = []
-    try:
-        waiting, context = list(items), replace(context, waits=len(items) > 1)
-        while waiting:
-            current, waiting = waiting, []
-            for item in current:
-                try:
-                    reports.append(_report_of(context, item))
-                except CallerMissingError:
-                    waiting.append(item)
-            context = replace(context, waits=len(waiting) < len(current))
-        reports += _import_strays(context)
-        if target is None:
-            _attach_head(context, reports)
-    finally:
-        context.resume_states.write()
-        context.session_index.save()
-        context.strays.save()
-    if len(items) == 1 and items[0].named and reports[0].error is not None:
-        raise reports[0].error
-    tips = {each.ref: each.oid for report in reports for each in report.branches}
-    for watcher in watchers:
-        watcher.end(tips)
-    writer.committed()
-    return ImportReport(tuple(reports))
-
-
-def _name_of(items: Sequence[ImportItem], guard: Guard) -> str:
-    """Return what is imported, for the reflogs: the name of the only file, or the number of files."""
-    if len(items) != 1:
-        return f"{len(items):,} files"
-    name = "".join(filter(str.isprintable, os.path.basename(items[0].path)))[:MAXIMUM_NAME]
-    return name if name and guard.passes([name]) else "1 file"
-
-
-def _report_of(context: ImportContext, item: ImportItem) -> FileReport:
-    """Import a file and return its report, also if that failed; raises CallerMissingError, and storage errors."""
-    if item.reader is None:
-        return FileReport(item.path, skipped=item.reason, error=item.error)
-    try:
-        return _check_readable(_import(context, item, item.reader))
-    except (CallerMissingError, StorageError):
-        raise
-    except Exception as error:  # noqa: BLE001 - one file does not stop the others
-        return _failure_report(item, item.reader, error)
-
-
-def _check_readable(report: FileReport) -> FileReport:
-    """Return the report, with an error if the file held nothing but damage."""
-    if report.commits or report.commits_present or report.skipped or report.error is not None:
-        return report
-    if not report.skipped_count or report.skipped_count < report.record_count:
-        return report
-    if {outcome for _, outcome in report.records} <= {UNFINISHED, NO_MESSAGES}:
-        return report  # a new file with a header and no message yet
-    first = next(iter(report.skips), None)
-    why = f"line {first.line}: {first.reason}" if first is not None else "no record"
-    error = UnreadableInputError(
-        f"no readable {report.format} records: {report.path} ({why})", path=report.path
-    )
-    return replace(report, skipped=UNREADABLE, error=error)
-
-
-def _attach_head(context: ImportContext, reports: Sequence[FileReport]) -> None:
-    """Attach an unborn HEAD to the newest session, or else subagent."""
-    store = context.store
-    if not store.refs.head().unborn:
-        return
-    ends: list[tuple[bool, int, str]] = []
-    for report in reports:
-        # A log without messages is not a useful branch.
-        if report.branches and (report.messages or report.commits_present or report.skipped):
-            branch = report.branches[0]  # the session's own, or a subagent's
-            own = AGENTS_PART not in branch.ref
-            ends.append((own, read_commit(store, branch.oid).time, branch.ref))
-    if ends:
-        store.refs.set_head(max(ends)[2], message=context.log.message)
-
-
-def _import_strays(context: ImportContext) -> list[FileReport]:
-    """Append stray rows to their session, or to a side branch until it is imported."""
-    reports = []
-    for session, file in context.strays.pending():
-        ref = branch_of(context.store, session)
-        beside, store = f"{ref}/strays", context.store
-        if store.refs.read(ref) is None:
-            ref = beside
-        elif store.refs.read(beside) is not None:
-            context.log.write(store, {}, [RefEdit(beside, None, ANY)])
-        reader = format_named(session.partition("/")[0])
-        stray_context = replace(context, onto=ref, source=False, progress=None)
-        report = _attempt(stray_context, file, reader, stray=True)
-        if report.commits:
-            # Its records were counted in their file.
-            reports.append(replace(report, size=0, records={}, secrets={}, is_stray=True))
-    return reports
-
-
-def _failure_report(item: ImportItem, reader: Format, error: Exception) -> FileReport:
-    """Return the report of a file that could not be imported."""
-    if not isinstance(error, TraceError) and not is_built_in(reader.NAME):
-        format_error = format_failure(reader.NAME, error, item.path)
-        format_error.__cause__ = error
-        error = format_error
-    elif isinstance(error, UnreadableInputError):
-        reported = error if item.named else None
-        return FileReport(item.path, format=reader.NAME, skipped=UNREADABLE, error=reported)
-    return FileReport(item.path, format=reader.NAME, skipped=FAILED, error=error)
-
-
-def _import(context: ImportContext, item: ImportItem, reader: Format) -> FileReport:
-    if item.opened is not None:
-        return _attempt(context, item.opened(), reader)
-    with InputFile(context.disk, item.path) as file:
-        return _attempt(context, file, reader)
-
-
-def _attempt(
-    context: ImportContext, file: Input, reader: Format, *, stray: bool = False
+def import_with_retries(
+    context: ImportContext, file: Input, reader: Format, *, stray: bool
 ) -> FileReport:
+    """Import a file and return its report; retry if another process moves its branch, or if the saved state is wrong.
+
+    Errors as in `import_paths`.
+    """
     use_state, attempts = True, 0
     while True:
         run = FileImport(context, file, reader, stray=stray)
         try:
-            report = run.report(use_state=use_state)
-            for watcher in context.watchers:
-                watcher.end_file((each.ref, each.oid) for each in report.branches)
-            return report
+            return run.report(use_state=use_state)
         except RefChangedError:
             attempts += 1
             if attempts == MAXIMUM_ATTEMPTS:

@@ -10,27 +10,30 @@ from __future__ import annotations
 
 import json
 import os
-from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from trace_store.base.frozen import fields, value
 from trace_store.base.oid import OID_BYTES, ObjectId, digest
 from trace_store.disk.files import read_file, replace_file
-from trace_store.errors import StorageError
+from trace_store.errors import FormatError, StorageError
 from trace_store.importers.input_files import INNER, Input, InputBytes
 from trace_store.importers.source_archive import ResumeCut
 from trace_store.importers.write import make_durable
 from trace_store.objects.content import bytes_of
+from trace_store.odb.compression import compress, decompress_first
 from trace_store.store.store import Store
 
-VERSION = 6
+VERSION = 8
+COMPRESSION_LEVEL = 3
 EDGE_BYTES = 4096
 """Bytes at both edges of the imported data that must be unchanged."""
 
 MAXIMUM_UNSAVED = 256
 MAXIMUM_UNSAVED_BYTES = 8 << 20
 """Limits of unsaved state: it is written after one sync for many files."""
+
+MAXIMUM_STATE_BYTES = 1 << 30
 
 _FOLDER = "imports"
 _NONE = bytes(OID_BYTES)
@@ -49,8 +52,8 @@ class ResumeState:
         end: end of the imported data.
         offset, line: where to resume reading.
         head, tail: hashes of the edges of the imported data.
-        plan: state of the plan.
-        oids: commits by number in the plan; None for an empty one.
+        plan: state of the plan; None if the file is read whole when it has grown.
+        oids: commits by number in the plan, None for an empty one; without a plan only the first and last ones.
         names: names of the plan's threads.
         continuation: state of the appender, or None.
         cut: where to resume the source file, or None if it is not stored.
@@ -83,6 +86,13 @@ class ResumeStates:
         self._unsaved: dict[str, bytes] = {}
         self._bytes = 0
 
+    def has(self, key: str) -> bool:
+        """Return True if a file was imported before; False if the disk fails."""
+        try:
+            return key in self._unsaved or self._store.disk.exists(_path(self._store, key))
+        except StorageError:
+            return False
+
     def load(self, key: str, file: Input) -> ResumeState | None:
         """Return where the last import of a file ended, if the file has only grown since."""
         store = self._store
@@ -96,13 +106,13 @@ class ResumeStates:
         if not body or checksum != digest(body).hex().encode():
             return None
         try:
-            saved = json.loads(body)
+            saved = json.loads(decompress_first(body, MAXIMUM_STATE_BYTES))
             if saved.pop("version") != VERSION:
                 return None
             cut, oids = saved.pop("cut"), _unpack_oids(*saved.pop("oids"))
             state = ResumeState(**saved, oids=oids, cut=None if cut is None else ResumeCut(**cut))
             is_valid = _is_sound(state) and state.end <= file.size
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, FormatError):
             return None
         return state if is_valid and edges(file, state.end) == (state.head, state.tail) else None
 
@@ -116,11 +126,21 @@ class ResumeStates:
         saved["cut"] = None if state.cut is None else _values(state.cut)
         saved["oids"] = _pack_oids(state.oids)
         try:
-            body = json.dumps({"version": VERSION, **saved}, separators=(",", ":")).encode()
+            text = json.dumps({"version": VERSION, **saved}, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError):
             return  # an external importer returned state that JSON cannot express
-        self._unsaved[key] = digest(body).hex().encode() + b"\n" + body
-        self._bytes += len(body)
+        body = compress(text.encode(), level=COMPRESSION_LEVEL)
+        self.take({key: digest(body).hex().encode() + b"\n" + body})
+
+    @property
+    def unsaved(self) -> Mapping[str, bytes]:
+        """States that are not saved yet, by their keys."""
+        return self._unsaved
+
+    def take(self, states: Mapping[str, bytes]) -> None:
+        """Add states as `unsaved` has them; errors as in `add`."""
+        self._unsaved.update(states)
+        self._bytes += sum(map(len, states.values()))
         if len(self._unsaved) >= MAXIMUM_UNSAVED or self._bytes >= MAXIMUM_UNSAVED_BYTES:
             self.write()
 
@@ -157,18 +177,15 @@ def _is_sound(state: ResumeState) -> bool:
 
 
 def _pack_oids(oids: Mapping[int, ObjectId | None]) -> tuple[int | list[int], str]:
-    """Encode commits compactly.
-
-    There may be one per record, and each import reads them.
-    """
+    """Return the numbers of commits and their ids, in hexadecimal as in the cut: repetition is compressed."""
     numbers = list(oids)
     data = b"".join(_NONE if oid is None else oid for oid in oids.values())
     in_order = numbers == list(range(len(numbers)))
-    return len(numbers) if in_order else numbers, b64encode(data).decode()
+    return len(numbers) if in_order else numbers, data.hex()
 
 
 def _unpack_oids(numbers: int | list[int], text: str) -> dict[int, ObjectId | None]:
-    data = b64decode(text, validate=True)
+    data = bytes.fromhex(text)
     pieces = [data[at : at + OID_BYTES] for at in range(0, len(data), OID_BYTES)]
     named = range(numbers) if isinstance(numbers, int) else numbers
     return {
@@ -220,13 +237,24 @@ class Strays:
         self._pending: set[str] = set()
         self._changed = False
 
+    @property
+    def rows(self) -> Mapping[str, Mapping[str, Sequence[str]]]:
+        """Rows as texts, by session and path."""
+        return self._rows
+
     def add(self, session: str, path: str, rows: Sequence[bytes]) -> None:
         """Record rows of a session found in a file."""
-        known = self._rows.setdefault(session, {}).setdefault(_real_path(path), [])
-        new = [row for row in map(_text, rows) if row not in known]
-        known += new
-        self._changed = self._changed or bool(new)
-        self._pending.add(session)
+        self.take({session: {_real_path(path): list(map(_text, rows))}})
+
+    def take(self, found: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+        """Record rows as `rows` has them."""
+        for session, files in found.items():
+            for path, rows in files.items():
+                known = self._rows.setdefault(session, {}).setdefault(path, [])
+                new = [row for row in rows if row not in known]
+                known += new
+                self._changed = self._changed or bool(new)
+            self._pending.add(session)
 
     def expect(self, session: str) -> None:
         """Note that a session was imported, so that its stray rows can be appended."""

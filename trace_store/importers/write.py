@@ -46,6 +46,7 @@ from trace_store.importers.contract import (
     Watcher,
 )
 from trace_store.importers.dedupe import KnownCommits, SessionIndex, chain, read_commit
+from trace_store.maintenance.schedule import SealSchedule
 from trace_store.objects.address import Address, resolve_calls
 from trace_store.objects.commit import Commit, Operation
 from trace_store.objects.content import ObjectCollector
@@ -59,21 +60,34 @@ from trace_store.transcripts.sources import SOURCE_KEY, Record, record_count, re
 
 BATCH_COMMITS = 256
 BATCH_BYTES = 4 * 1024 * 1024
+RECENT_BYTES = 4 * 1024 * 1024
+"""Most bytes of a file's objects that stay in memory until its sessions are listed."""
+
+
+Written = tuple[Sequence[tuple[ObjectId, bytes]], Sequence[RefEdit]]
+"""The objects and ref moves of a transaction."""
 
 
 @mutable
 class ImportLog:
-    """The message of an import's next entry in the reflogs: the first entry names it, the others continue it.
+    """The transactions of an import, which one undo takes back.
 
-    So an undo finds where an import begins, and takes back one.
+    They are sealed in pieces, so that neither the journal nor its view in memory grows with the import.
+
+    Attributes:
+        message: the message of the next entry in the reflogs: the first entry names the import, the others continue it.
+        kept: all that was written, for another process; or None.
     """
 
     message: str
+    _schedule: SealSchedule
+    kept: list[Written] | None = None
+    _recent_bytes: int = 0
 
     @classmethod
-    def of(cls, name: str) -> ImportLog:
+    def of(cls, store: Store, name: str, *, kept: list[Written] | None = None) -> ImportLog:
         """Return the log of a new import; `name` is the file, or the number of files."""
-        return cls(f"{IMPORT}: {name}")
+        return cls(f"{IMPORT}: {name}", SealSchedule(store, in_pieces=True), kept)
 
     def write(
         self, store: Store, objects: Mapping[ObjectId, bytes], edits: Sequence[RefEdit]
@@ -89,6 +103,20 @@ class ImportLog:
         transaction = Transaction(storable, list(edits), self.message)
         store.transact(lambda _: transaction, author=store.import_author, durability=durability)
         self.message = IMPORT
+        if self.kept is not None:
+            self.kept.append((storable, transaction.edits))
+        size = sum(len(data) for _, data in storable)
+        if self._recent_bytes + size > RECENT_BYTES:
+            self.end_piece(store)
+        if size <= RECENT_BYTES:
+            self._recent_bytes += size
+            store.objects.recent.update(storable)
+
+    def end_piece(self, store: Store) -> None:
+        """Forget the objects in memory, which were kept to list the sessions of a file, and seal if that is due."""
+        store.objects.recent.clear()
+        self._recent_bytes = 0
+        self._schedule.seal_if_due()
 
 
 class PlanWriter:
@@ -146,6 +174,7 @@ class PlanWriter:
             self._own_commits.add(continuation.tip)
         self._continued: set[bytes] = set()
         self._keys: set[str] = set()
+        self._roots: set[int] = set()
         self._names: dict[int, str] = {0: ""}
         self._tips: dict[int, ObjectId] = {}
         self._calls: dict[ObjectId | None, Calls] = {}  # by tip of the line
@@ -174,6 +203,13 @@ class PlanWriter:
     def is_older(self) -> bool:
         """Whether commits are on no branch, because their branch has a later version of them."""
         return bool(self._older)
+
+    def saved_oids(self, *, all: bool) -> dict[int, ObjectId | None]:
+        """Return the commits by number, or only the last one and those that all others descend from."""
+        if all or not self._oids:
+            return dict(self._oids)
+        ends = {*self._roots, min(self._oids), max(self._oids)}
+        return {number: oid for number, oid in self._oids.items() if number in ends}
 
     def resume(self, names: Mapping[int, str]) -> None:
         """Restore the threads of an earlier import."""
@@ -381,6 +417,8 @@ class PlanWriter:
     def _note(self, planned: PlannedCommit, oid: ObjectId | None) -> None:
         self._oids[planned.number] = oid
         self._keys.add(planned.key)
+        if planned.parent is None:
+            self._roots.add(planned.number)
         if oid is not None:
             self._own_commits.add(oid)
             self._tips[planned.thread] = oid

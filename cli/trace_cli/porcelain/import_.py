@@ -114,7 +114,7 @@ def import_(
         found = _discover(invocation, here.transcripts, form or "") if everything else []
         if not paths and not found:
             raise usage_error("nothing to import", "name transcripts or use --all")
-        progress = Progress(invocation)
+        progress, is_interrupted = Progress(invocation), False
         try:
             report = here.transcripts.import_(
                 *paths,
@@ -127,12 +127,14 @@ def import_(
                 progress=progress.tell,
             )
         except KeyboardInterrupt:
+            is_interrupted = True  # what is imported is durable; sealing it may take seconds
             progress.clear()
             invocation.note(_interruption(progress.path, dry_run=dry_run))
             raise
         finally:
             progress.clear()
-            finish(invocation, here)
+            if not is_interrupted:
+                finish(invocation, here)
         if not invocation.quiet and not dry_run:
             moved = {branch.ref for file in report.files for branch in file.branches}
             porcelain.in_progress.tell_stopped(invocation, here.in_progress, moved)

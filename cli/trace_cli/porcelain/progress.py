@@ -30,8 +30,10 @@ class Progress:
     def tell(self, path: str, done: int, whole: int) -> None:
         """Report progress on a file; the line changes with each whole percent."""
         self.path = path
+        if not self._shown:
+            return
         percent = 100 * done // whole if whole else 100
-        if self._shown and (path, percent) != self._last:
+        if (path, percent) != self._last:
             self._last = (path, percent)
             self._write(f"{percent:3d}% {fit(one_line(path), 70)}")
 

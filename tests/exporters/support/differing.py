@@ -19,7 +19,7 @@ from trace_store.base.frozen import fields, replace
 from trace_store.exporters.contract import Exported, ExportSession, SessionTurn
 from trace_store.exporters.session import read_session
 from trace_store.importers.contract import NO_MESSAGES
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.report import FileReport
 from trace_store.importers.sniff import HEAD_BYTES

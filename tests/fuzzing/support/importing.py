@@ -12,7 +12,7 @@ from tests.fuzzing.support.texts import fast_folder
 from trace_store import errors
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts.ref_names import FILES
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.maintenance.fsck import fsck

@@ -15,7 +15,7 @@ from tests.importers.support.states import raw_records
 from trace_store.base.oid import ObjectId
 from trace_store.importers.contract import Format
 from trace_store.importers.discovery import OTHER_FORMAT
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.registry import format_of
 from trace_store.importers.report import FileReport
 from trace_store.maintenance.fsck import fsck

@@ -19,7 +19,7 @@ from trace_store.context.compiled import CompiledMessage
 from trace_store.context.compiler import ContextCompiler
 from trace_store.contracts.ref_names import FILES
 from trace_store.history.log import log
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.report import FileReport
 from trace_store.maintenance.fsck import fsck
 from trace_store.objects.commit import Commit

@@ -186,11 +186,11 @@ def _skip(text: str, position: int) -> int:
 class Transcript:
     """Writes records, each linked to the previous one by default."""
 
-    def __init__(self, session: str = SESSION) -> None:
+    def __init__(self, session: str = SESSION, *, first: int = 0) -> None:
         self.session = session
         self.lines: list[str] = []
         self.last: str | None = None
-        self._count = 0
+        self._count = first
 
     def add(
         self,

@@ -33,7 +33,7 @@ from trace_store.errors import TraceError
 from trace_store.exporters.registry import writer_named
 from trace_store.exporters.session import read_session
 from trace_store.history.text_diff import word_diff
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.importers.registry import BUILT_IN, format_of
 from trace_store.importers.sniff import HEAD_BYTES
 from trace_store.objects.codec import encode_text

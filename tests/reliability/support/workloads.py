@@ -17,7 +17,7 @@ from trace_store.contracts import Transaction
 from trace_store.disk.files import create_file, read_file
 from trace_store.exporters.contract import Exported
 from trace_store.exporters.files import save_file
-from trace_store.importers.import_file import import_paths
+from trace_store.importers.import_paths import import_paths
 from trace_store.journal import published
 from trace_store.maintenance.repack import pack
 from trace_store.maintenance.seal import seal

@@ -431,7 +431,9 @@ class ClaudeCodePlanner:
         row whose parent is not in this file belongs elsewhere.
         """
         session, parent, state = data.get("sessionId"), data.get("parentUuid"), self._state
-        if not isinstance(session, str) or not isinstance(parent, str) or self._agent_id:
+        if session == self._session_id or not isinstance(session, str):
+            return ""
+        if not isinstance(parent, str) or self._agent_id:
             return ""
         owner = ref_component(session) if session else ""
         if owner in ("", self._session_id) or data.get("isSidechain") is True:
@@ -515,22 +517,26 @@ def load_session(saved: Any, read_at: ReadAt) -> TranscriptState:
         KeyError, TypeError, ValueError: the state is from another version.
     """
     sets = ("names", "strays", "restarts", "keys", "message_ids", "holding")
+    links = RecordLinks.load(saved["links"])
+    table = PlannedCommits.load(saved["table"], links.ids())
     others = {
         "threads": [_load_thread(thread, read_at) for thread in saved["threads"]],
-        "links": RecordLinks.load(saved["links"]),
-        "table": PlannedCommits.load(saved["table"]),
+        "links": links,
+        "table": table,
         "sides": dict(saved["sides"]),
         "queue": _load_queue(saved["queue"], read_at),
         "taken": _load_queue(saved["taken"], read_at),
     }
-    return TranscriptState(**{**saved, **{name: set(saved[name]) for name in sets}, **others})
+    state = TranscriptState(**{**saved, **{name: set(saved[name]) for name in sets}, **others})
+    state.keys.update(table.keys.values())
+    return state
 
 
 def _saved(part: Any) -> Any:
     """Return a part of a session as JSON values; of a record, only its place."""
     if isinstance(part, Record):
         return [part.line, part.offset, part.length]
-    if isinstance(part, RecordLinks | PlannedCommits):
+    if isinstance(part, RecordLinks):
         return part.save()
     if isinstance(part, list):
         return [_saved(each) for each in part]
@@ -539,6 +545,9 @@ def _saved(part: Any) -> Any:
     if not isinstance(part, TranscriptState | Thread | RecordGroup):
         return part
     saved = {name: _saved(getattr(part, name)) for name in fields(part)}
+    if isinstance(part, TranscriptState):
+        saved["table"] = part.table.save(part.links.ids())
+        saved["keys"] = sorted(part.keys.difference(part.table.keys.values()))
     if isinstance(part, RecordGroup):
         places = {id(record): at for at, record in enumerate(part.records)}
         saved["said"] = [places.get(id(record), _saved(record)) for record in part.said]

@@ -82,24 +82,33 @@ class RecordLinks:
         """Return the message of a record, or None."""
         return self._places.get(uuid)
 
+    def ids(self) -> list[str]:
+        """Return the ids of all records, in the order of `save`."""
+        return list({**self.spans, **self._spoken})
+
     def save(self) -> dict[str, Any]:
-        """Return the state as plain values; JSON writes a tuple as a list."""
-        return {
-            "places": dict(self._places),
-            "roots": dict(self._roots),
-            "spans": dict(self.spans),
-            "spoken": dict(self._spoken),
-        }
+        """Return the state as plain values. Each id, which takes the most room, is in one row."""
+        rows, end = [], 0
+        for uuid in self.ids():
+            offset, length = self.spans.get(uuid, (end, None))
+            row = [uuid, offset - end, length, *self._spoken.get(uuid, ())]
+            end = offset + (length or 0)
+            rows.append([*row, *self._places.get(uuid, ())])
+        return {"roots": dict(self._roots), "rows": rows}
 
     @classmethod
     def load(cls, saved: Any) -> RecordLinks:
         """Return the saved links."""
-        links = cls()
+        links, end = cls(), 0
         links._roots = dict(saved["roots"])
-        links._places, links.spans, links._spoken = (
-            {uuid: (one, other) for uuid, (one, other) in saved[name].items()}
-            for name in ("places", "spans", "spoken")
-        )
+        for uuid, gap, length, *rest in saved["rows"]:
+            if length is not None:
+                links.spans[uuid] = (end + gap, length)
+                end += gap + length
+            if rest:
+                links._spoken[uuid] = (rest[0], rest[1])
+            if rest[2:]:
+                links._places[uuid] = (rest[2], rest[3])
         return links
 
 
@@ -385,29 +394,38 @@ class PlannedCommits:
             cleared.append(((holder, 0), ids))
         return cleared
 
-    def save(self) -> dict[str, Any]:
-        """Return the table as plain values."""
+    def save(self, ids: Sequence[str]) -> dict[str, Any]:
+        """Return the table as plain values. Most keys are ids of records: those are saved as places in `ids`."""
+        places = {each: at for at, each in enumerate(ids)}
         return {
             "answers": self.answers,
             "calls": self.calls,
             "cleared": [[h, [[by, list(ids)] for by, ids in v]] for h, v in self.cleared.items()],
             "reused": self.reused,
-            "rows": [[n, *row, self.keys[n]] for n, row in self.rows.items()],
+            "rows": [
+                [
+                    n,
+                    None if parent is None else n - parent,
+                    *rest,
+                    places.get(key := self.keys[n], key),
+                ]
+                for n, (parent, *rest) in self.rows.items()
+            ],
             "summaries": sorted(self.summaries),
         }
 
     @classmethod
-    def load(cls, saved: Any) -> PlannedCommits:
-        """Return the saved table."""
+    def load(cls, saved: Any, ids: Sequence[str]) -> PlannedCommits:
+        """Return the saved table, given the ids of records."""
         table = cls()
         table.answers = dict(saved["answers"])
         table.calls = dict(saved["calls"])
         table.reused = {call: list(numbers) for call, numbers in saved["reused"].items()}
         table.cleared = {h: [(by, tuple(ids)) for by, ids in v] for h, v in saved["cleared"]}
-        for number, parent, count, left, key in saved["rows"]:
+        for number, back, count, left, key in saved["rows"]:
             places = None if left is None else tuple((n, index) for n, index in left)
-            table.rows[number] = (parent, count, places)
-            table.keys[number] = key
+            table.rows[number] = (None if back is None else number - back, count, places)
+            table.keys[number] = ids[key] if isinstance(key, int) else key
         table.summaries = set(saved["summaries"])
         return table
 
