@@ -15,8 +15,8 @@ from benchmarks.job import Job
 from benchmarks.jobs import JOBS
 from benchmarks.messages import REAL, VARIANTS
 from benchmarks.profiling import STACKS, Profiling, top
+from benchmarks.recorder import record
 from benchmarks.report import machine_line, ratios, tables, write_page
-from benchmarks.runner import run
 
 QUICK_SIZE = 60
 QUICK_ROUNDS = 3
@@ -58,7 +58,8 @@ def _measure(options: argparse.Namespace, output: Path, command: str) -> set[tup
         group = (job.name, ground.size, ground.variant)
         chosen.add(group)
         if not all(results.Key(*group, each.name) in done for each in job.contestants):
-            _run(job, ground, options, output, command)
+            few = min(QUICK_ROUNDS, job.rounds) if options.quick else job.rounds
+            record(job, ground, options.rounds or few, output, command)
     return chosen
 
 
@@ -117,31 +118,6 @@ def _grounds(
             yield from ((variant, size) for size in sizes)
         elif options.transcripts:
             yield REAL, sys.maxsize
-
-
-def _run(job: Job, ground: Ground, options: argparse.Namespace, output: Path, command: str) -> None:
-    """Run one job at one size and add its lines to the result file."""
-    before = machine.load_average()
-    rounds = options.rounds or (min(QUICK_ROUNDS, job.rounds) if options.quick else job.rounds)
-    outcomes = run(job, ground, rounds)
-    common = {
-        "job": job.name,
-        "size": ground.size,
-        "variant": ground.variant,
-        "unit": job.unit,
-        "load": [before, machine.load_average()],
-        "machine": machine.machine(ground.work),
-        "command": command,
-        "date": machine.now(),
-        "seed": ground.seed,
-    }
-    results.add(
-        output,
-        [
-            {**common, **each._asdict(), "versions": machine.versions(each.peer)}
-            for each in outcomes
-        ],
-    )
 
 
 def _wanted(peer: str, names: list[str]) -> bool:

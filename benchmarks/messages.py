@@ -1,4 +1,7 @@
-"""The messages of one variant and size: a file of JSON lines in the work folder, from which all contestants read."""
+"""The messages of one variant and size: a file of JSON lines in the work folder, from which all contestants read.
+
+Trace replaces secrets. The file has its placeholders already, so all contestants store the same text.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,13 @@ from benchmarks import transcripts
 from benchmarks.model import Turn
 from benchmarks.real import real_turns
 from benchmarks.sources import Corpus
+from trace_store.secrets.engine import Scanner, replaced
 
 FOLLOWING = 2000
 """How many messages are there beyond those that the stores hold, to be appended."""
 
 REAL = "real"
+_TEXTS = {"text", "arguments", "content"}
 _MARKED = {"text": "text", "tool_call": "id", "tool_result": "content"}
 VARIANTS = (*transcripts.VARIANTS, REAL)
 
@@ -68,11 +73,22 @@ def _write(path: Path, turns: Iterable[Turn]) -> None:
     """Write a file that is complete or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    scanner = Scanner()
     with part.open("wb") as file:
         for turn in turns:
+            _replace_secrets(turn, scanner)
             text = json.dumps(turn, ensure_ascii=False, separators=(",", ":"))
             file.write(text.encode("utf-8", "surrogatepass") + b"\n")
     part.replace(path)
+
+
+def _replace_secrets(turn: Turn, scanner: Scanner) -> None:
+    for part in turn["content"]:
+        for name in _TEXTS & part.keys():
+            if isinstance(part[name], str):
+                data = part[name].encode("utf-8", "surrogatepass")
+                if found := scanner.find_bytes(data):
+                    part[name] = replaced(data, found).decode("utf-8", "surrogatepass")
 
 
 @functools.cache
@@ -84,7 +100,7 @@ def _corpus() -> Corpus:
 def _generator() -> str:
     """Return a short hash of the transcript generator, to regenerate after changes."""
     told = hashlib.sha256()
-    for name in ("sources", "transcripts", "workspace"):
+    for name in ("messages", "sources", "transcripts", "workspace"):
         told.update(Path(__file__).with_name(f"{name}.py").read_bytes())
     return told.hexdigest()[:6]
 

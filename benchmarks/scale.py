@@ -22,11 +22,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.model import Turn
-from benchmarks.session_file import write_session
+from benchmarks.session_file import START, write_session
 
 WORDS = (
     *("harbour", "tower", "stage", "wall", "report", "stone", "crane", "quay", "light", "rope"),
@@ -84,10 +85,16 @@ def _text(generator: random.Random, sentences: int) -> str:
 
 def run(command: Sequence[str], folder: Path, expected: Sequence[int] = (0,)) -> Cost:
     """Run a command in a folder and return its cost; any other exit code than those expected ends the measurement."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     began = time.perf_counter()
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environment,
         )
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -117,7 +124,9 @@ def write_sources(folder: Path, messages: int, sessions: int, seed: int) -> int:
     for number in range(sessions):
         generator = random.Random(f"{seed} {number}")
         path = folder / f"session-{number:05}.jsonl"
-        write_session(path, turns(messages // sessions, generator), seed * 1_000_000 + number)
+        start = START + timedelta(hours=number)  # people work on one after another
+        messages_of_it = turns(messages // sessions, generator)
+        write_session(path, messages_of_it, seed * 1_000_000 + number, start)
     return size(folder)
 
 

@@ -21,17 +21,17 @@ Record = dict[str, Any]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def write_session(path: Path, turns: Iterable[Turn], seed: int) -> None:
-    """Write the messages as one session."""
+def write_session(path: Path, turns: Iterable[Turn], seed: int, start: datetime = START) -> None:
+    """Write the messages as one session that starts at a time."""
     with path.open("w", encoding="utf-8") as file:
-        for record in records(turns, seed):
+        for record in records(turns, seed, start):
             file.write(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
-def records(turns: Iterable[Turn], seed: int) -> Iterator[Record]:
+def records(turns: Iterable[Turn], seed: int, start: datetime = START) -> Iterator[Record]:
     """Yield the records of one session; messages of other than the three plain types of part are left out."""
     generator = random.Random(f"{seed} session")
-    session, parent, time = _id(generator), None, START
+    session, parent, time = _id(generator), None, start
     for turn in turns:
         for message, more in _messages(turn):
             own = _id(generator)

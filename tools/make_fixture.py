@@ -50,7 +50,7 @@ def main() -> int:
 
 def extend(store: Store) -> None:
     """Add cases that the example does not have."""
-    importers.import_file.import_paths(
+    importers.import_paths.import_paths(
         Writer(store), [str(path) for path in sorted(SAMPLES.glob("*.jsonl"))]
     )
     say(store, "Before the others moved it.", "shared")

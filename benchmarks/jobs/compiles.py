@@ -12,7 +12,7 @@ STATED = 100_000
 SIZES = (10_000, STATED)
 LINES = "JSON Lines, orjson"
 RAW = "floor: the file read at once"
-STORED = "Trace, stored bytes"
+STORED, PROVIDER = "Trace, stored bytes", "Trace, provider JSON"
 ALONE = "the messages alone"
 
 
@@ -73,13 +73,14 @@ JOBS = (
         rounds=15,
         contestants=(
             cold(STORED, "trace", "pipe", sink=True),
-            cold("Trace, provider JSON", "trace", "pipe_provider", sink=True),
+            cold(PROVIDER, "trace", "pipe_provider", sink=True),
             cold(RAW, "floor", "read"),
             cold("floor: the file read by megabytes", "floor", "read_buffered"),
             cold("floor: the file into a pipe", "floor", "pipe", sink=True),
         ),
         rows=(
             Row("stored bytes of the whole context to a pipe", STORED, RAW, 0.5, 0.8, size=STATED),
+            Row("the whole context as provider JSON to a pipe", PROVIDER, RAW, 0),
         ),
     ),
     Job(

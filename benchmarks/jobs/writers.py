@@ -1,11 +1,13 @@
-"""Several processes that append to one branch at once."""
+"""Processes that append: several to one branch at once, and one that has just started."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks.ground import Ground
 from benchmarks.job import Contestant, Job, Row, Sampler
@@ -15,7 +17,10 @@ from benchmarks.peers import load
 
 PROCESSES = (1, 2, 4, 8)
 MESSAGES_EACH = 100
+FIRST = 500
 TRACE, ADDRESSED = "Trace", "SQLite FULL, content-addressed"
+NORMAL = "SQLite NORMAL, content-addressed"
+T = TypeVar("T")
 
 Process = subprocess.Popen[str]
 
@@ -23,7 +28,9 @@ Process = subprocess.Popen[str]
 class _Writing:
     """Times appends of processes that begin together; a sample is for one message of any of them."""
 
-    def __init__(self, ground: Ground, peer: str, mode: str, processes: int) -> None:
+    def __init__(
+        self, ground: Ground, peer: str, mode: str, processes: int, each: int = MESSAGES_EACH
+    ) -> None:
         built = ground.copy(peer)
         self.reached = built.messages
         self.note = built.note
@@ -33,14 +40,13 @@ class _Writing:
         self._peer = peer
         self._mode = mode
         self._rounds = 0
-        each = min(MESSAGES_EACH, FOLLOWING // processes)
+        each = min(each, FOLLOWING // processes)
         self._each = each
         self._writers = [
             self._start(ground.size + number * each, each) for number in range(processes)
         ]
         for writer in self._writers:
             self._wait(writer, "ready")
-        self.sample()  # the first append of a process opens files that the others find open
 
     def sample(self) -> float:
         return self._round("")
@@ -87,11 +93,49 @@ class _Writing:
             raise Unavailable(f"a writer ended with {writer.wait()}")
 
 
+class _FirstAppends:
+    """Times the first appends of a process, on a new copy of a store for each sample; a sample is for one message."""
+
+    def __init__(self, ground: Ground, peer: str, mode: str) -> None:
+        self.reached = ground.size
+        self.note = ""
+        self.work: Work | None = None
+        self._asked = ground, peer, mode
+        self.sample()  # the first process compiles the modules
+
+    def sample(self) -> float:
+        return self._run(_Writing.sample)
+
+    def profile(self, file: Path) -> None:
+        self._run(lambda process: process.profile(file))
+
+    def close(self) -> None:
+        pass
+
+    def _run(self, measure: Callable[[_Writing], T]) -> T:
+        process = _Writing(*self._asked, processes=1, each=FIRST)
+        try:
+            return measure(process)
+        finally:
+            process.close()
+
+
 def writing(name: str, peer: str, mode: str, processes: int) -> Contestant:
     """Return a contestant of several processes."""
 
     def start(ground: Ground, peer: str) -> Sampler:
-        return _Writing(ground, peer, mode, processes)
+        writers = _Writing(ground, peer, mode, processes)
+        writers.sample()  # the first append of a process opens files that the others find open
+        return writers
+
+    return Contestant(name, peer, start)
+
+
+def first_appends(name: str, peer: str, mode: str) -> Contestant:
+    """Return a contestant of new processes."""
+
+    def start(ground: Ground, peer: str) -> Sampler:
+        return _FirstAppends(ground, peer, mode)
 
     return Contestant(name, peer, start)
 
@@ -111,4 +155,18 @@ def _job(processes: int) -> Job:
     )
 
 
-JOBS = tuple(_job(processes) for processes in PROCESSES)
+JOBS = (
+    *(_job(processes) for processes in PROCESSES),
+    Job(
+        name="append-first",
+        title=f"The first {FIRST} messages of a process, not durable, one a transaction, for each message",
+        unit="s",
+        sizes=(10_000,),
+        rounds=7,
+        contestants=(
+            first_appends(TRACE, "trace", "fast"),
+            first_appends(NORMAL, "sqlite-addressed", "NORMAL"),
+        ),
+        rows=(Row(f"the first {FIRST} appends of a process", TRACE, NORMAL, 0.95),),
+    ),
+)

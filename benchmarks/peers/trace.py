@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array  # noqa: F401 - what Trace imports late is an import all the same
 import base64
 import functools
 import hashlib
@@ -10,9 +11,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-# What Trace imports late is an import all the same.
+# These, too.
 import blake3  # noqa: F401
 import msgpack  # noqa: F401
+import orjson  # noqa: F401
 
 import trace_store
 import trace_store.commit_table.commits
@@ -116,9 +118,8 @@ class Trace:
 
     def pipe_provider(self, folder: Path, sink: int) -> Proof:
         """Write the context as a provider takes it."""
-        request = _open(folder).compile().to_anthropic()
-        data = json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        write_all(sink, memoryview(data))
+        request = _open(folder).compile().render("anthropic")
+        write_all(sink, memoryview(request.to_bytes()))
         return lambda: None
 
     def log(self, folder: Path, limit: int = 0) -> Proof:
