@@ -45,7 +45,7 @@ def recorded(version: Path) -> dict[str, Any]:
 
 
 def wrong(store: Store) -> list[str]:
-    found = fsck(store, also=[lambda: check_derived(store)])
+    found = fsck(store, also=[check_derived])
     return [f"{f.code} {f.what}" for f in found if f.severity in (ERROR, WARNING)]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.command_line import Trace
 from trace_store import Environment
 from trace_store.capture import install_hooks, uninstall_hooks
 from trace_store.capture.jsonc import SettingsText
@@ -192,3 +194,25 @@ def test_a_blank_file_and_an_entry_without_a_list_of_arguments(user: Environment
     [change] = install_server(user, ["gemini"], COMMAND, scope="user")
     assert change.action == "updated"
     assert all(not each.problem for each in server_status(user) if each.agent == "copilot")
+
+
+@pytest.mark.parametrize("is_on_path", [True, False])
+def test_a_program_that_agents_cannot_find_is_named(
+    repository: Trace,
+    user: Environment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_on_path: bool,
+) -> None:
+    program = tmp_path / "bin" / "trace"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.setenv("PATH", str(program.parent) if is_on_path else str(tmp_path / "none"))
+    done = repository("mcp", "install", "claude-code", "--project", environment=user)
+    assert done.code == 0
+    assert ("`trace`, which is not on PATH" in done.err) is not is_on_path
+    assert json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["trace"]["command"] == (
+        "trace"
+    )

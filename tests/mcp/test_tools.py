@@ -108,6 +108,13 @@ def test_each_entry_says_where_it_comes_from(repo: Repo) -> None:
     assert message["source"]["author"] == "ada"
 
 
+def test_a_commit_without_a_message_is_described(repo: Repo) -> None:
+    repo.annotate("HEAD.0", priority="pinned")
+    shown = call(repo, "trace_show", address="HEAD")
+    assert shown["text"].startswith("It adds no message: ")
+    assert "pin" in shown["text"]
+
+
 def test_decisions_are_found_and_read(repo: Repo) -> None:
     repo.trajectories.start("Indent")
     made = repo.trajectories.decide("Tabs or spaces?", "spaces", reasoning="as before")
@@ -194,7 +201,7 @@ def test_hostile_history_stays_data(repo: Repo) -> None:
 @pytest.mark.parametrize(
     ("tool", "given", "why"),
     [
-        ("trace_log", {"limit": 1_000}, "less than or equal to 100"),
+        ("trace_log", {"limit": 1_000}, "limit: should be less than or equal to 100"),
         ("trace_log", {"limit": 0}, "greater than or equal to 1"),
         ("trace_log", {"ref": "nope"}, "no revision 'nope'"),
         ("trace_log", {"ref": "--all"}, "--all"),
@@ -202,7 +209,7 @@ def test_hostile_history_stays_data(repo: Repo) -> None:
         ("trace_log", {"cursor": "99999999"}, "not a cursor"),
         ("trace_search", {"query": "x" * 501}, "at most 500"),
         ("trace_search", {"query": "  "}, ""),
-        ("trace_search", {}, "Field required"),
+        ("trace_search", {}, "query: Field required"),
         ("trace_compile", {"revision": "HEAD"}, "no argument 'revision'; trace_compile takes ref"),
         ("trace_show", {"address": "../../etc/passwd"}, "not a revision"),
         ("trace_show", {"address": "HEAD", "max_tokens": 100_000}, "less than or equal to 8000"),
@@ -222,6 +229,7 @@ def test_a_refusal_says_why_as_a_person_would_read_it(
     said = refusal(repo, tool, **given)
     assert why in said
     assert "Traceback" not in said
+    assert "pydantic" not in said
 
 
 def test_what_it_records_can_be_undone(repo: Repo) -> None:

@@ -190,7 +190,7 @@ GATES = {
     "trace_store/integrations/framework_store.py": "logs faults of a store, for programs that listen",
     "trace_store/integrations/spans.py": "logs the first fault of an adapter, for programs that listen",
     "trace_store/maintenance/lock_wait.py": "logs for programs that listen; what is not printable is escaped",
-    "trace_store/maintenance/pack_proofs.py": "a child process hands its findings to its parent",
+    "trace_store/disk/worker_pool.py": "a child process hands its findings to its parent",
 }
 """Where a stream of the process is named, and why; everything else is given an Invocation."""
 TO_FILES = [(f"trace_store/{name}.py", "os.write") for name in ("disk/files", "disk/system_calls")]

@@ -225,6 +225,9 @@ def test_what_cannot_be_searched_is_said(repository: Trace) -> None:
         "nothing was found: only whole words match"
     )
     assert repository("search", "nothing*").err == "nothing was found\n"
+    assert repository("trajectory", "start", "-q", "Client").code == 0
+    assert repository("trajectory", "decision", "-q", "httpx, not requests").code == 0
+    assert "`trace trajectory search` finds a decision" in repository("search", "requests").err
     assert repository("search").code == 2
 
 

@@ -20,6 +20,7 @@ from mcp.types import (
     Tool,
     ToolAnnotations,
 )
+from pydantic import ValidationError
 
 from trace_store import __version__, errors
 from trace_store.mcp.answers import NOTE, AnswerWriter
@@ -96,7 +97,12 @@ class _Server(MCPServer[Any]):
         known = schemas.get(name, {}).get("properties", arguments)
         for each in arguments.keys() - known.keys():
             raise ToolError(f"no argument {each[:40]!r}; {name} takes {', '.join(known)}")
-        return await super().call_tool(name, arguments, context)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(_refusal(name, error.__cause__)) from error
+            raise
 
     async def get_prompt(
         self,
@@ -121,6 +127,15 @@ class _Server(MCPServer[Any]):
             )
             for each in await super().list_tools()
         ]
+
+
+def _refusal(tool: str, error: ValidationError) -> str:
+    """Return which arguments a tool refuses, and why, without the validator's own terms."""
+    reasons = [
+        f"{'.'.join(map(str, each['loc']))}: {each['msg'].removeprefix('Input ')}"
+        for each in error.errors()
+    ]
+    return f"{tool} cannot take these arguments: {'; '.join(reasons)}"
 
 
 def _without_titles(schema: Any, *, is_names: bool = False) -> Any:

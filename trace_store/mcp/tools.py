@@ -155,7 +155,8 @@ class ReadTools:
             f"[{where.short()} {message.role}]\n{message_text(message.parts)}"
             for where, message in entry.messages
         ]
-        return {"commit": oid.hex(), **self._commit_source(oid)}, "\n\n".join(messages)
+        text = "\n\n".join(messages) or f"It adds no message: {entry.summary()}"
+        return {"commit": oid.hex(), **self._commit_source(oid)}, text
 
     def _commit_named(self, revision: str, error: errors.TraceError) -> ObjectId:
         """Resolve a name that is not a message's; if nothing has it, raise the error about the message."""

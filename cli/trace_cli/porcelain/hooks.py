@@ -108,7 +108,7 @@ def install(
         raise usage_error("--trailer goes with git")
     if brief and names and not {*agents} <= {*BRIEFED}:
         raise usage_error(f"--brief goes with {' and '.join(BRIEFED)} only")
-    environment, command = invocation.environment, own_command(shared=project)
+    environment, command = invocation.environment, own_command(invocation, shared=project)
     if not names:
         agents = capture.present_agents(environment)
         if not agents:
@@ -278,10 +278,11 @@ def _split(names: Sequence[str], *, user: bool, project: bool) -> tuple[list[str
     return [name for name in names if name != GIT], GIT in names
 
 
-def own_command(*, shared: bool = False) -> list[str]:
+def own_command(invocation: Invocation, *, shared: bool = False) -> list[str]:
     """Return the command line that runs this program from any folder.
 
     Args:
+        invocation: where to warn that agents cannot find the program.
         shared: whether it is for the settings of a project: then it has no path of this machine, if it can.
     """
     import shutil  # only the installation needs it
@@ -290,7 +291,15 @@ def own_command(*, shared: bool = False) -> list[str]:
     script = script or shutil.which("trace-store")
     if not script:
         return [sys.executable, "-m", "trace_cli"]
-    return [os.path.basename(script) if shared else os.path.abspath(script)]
+    if not shared:
+        return [os.path.abspath(script)]
+    name = os.path.basename(script)
+    if not shutil.which(name):
+        invocation.note(
+            f"warning: the settings name `{name}`, which is not on PATH: agents that start without this environment "
+            "cannot run it"
+        )
+    return [name]
 
 
 def _create_personal(invocation: Invocation) -> None:

@@ -109,7 +109,7 @@ def install(
         trace mcp install gemini --print
     """
     scope = _scope(user=user, project=project)
-    command = _command(scope, allow_write=allow_write)
+    command = _command(invocation, scope, allow_write=allow_write)
     if prints:
         for name in agents:
             text = trace_store.mcp.manual_entry(name, command)
@@ -186,9 +186,13 @@ def _scope(*, user: bool, project: bool) -> str:
     return USER if user else PROJECT
 
 
-def _command(scope: str, *, allow_write: bool) -> list[str]:
+def _command(invocation: Invocation, scope: str, *, allow_write: bool) -> list[str]:
     """Return the command line that an agent starts."""
-    return [*own_command(shared=scope == PROJECT), VERB, *([WRITE] if allow_write else ())]
+    return [
+        *own_command(invocation, shared=scope == PROJECT),
+        VERB,
+        *([WRITE] if allow_write else ()),
+    ]
 
 
 def known_agents(incomplete: str) -> list[str]:

@@ -86,8 +86,8 @@ def run(
     with opened(invocation) as repo:
         now = repo.store.clock.now()
         for name, text in (("since", since), ("until", until)):
-            if (found := _moment(text, now, is_end=name == "until")) is not None:
-                filters[name] = found
+            if (limit_time := _moment(text, now, is_end=name == "until")) is not None:
+                filters[name] = limit_time
         query = _Query(words, filters, rank, regex, limit)
         count = yield from _hits(invocation, repo, query, "")
         for link, why in repo.agents.linked() if linked else ():
@@ -101,6 +101,10 @@ def run(
                 count += yield from _hits(invocation, other, query, place)
         if not count:
             invocation.note("nothing was found" + _advice(words, regex=regex))
+            asked = " ".join(words)
+            if asked and not regex and not any(filters.values()):
+                for found in repo.trajectories.search(asked, limit=1):
+                    invocation.note(f"`trace trajectory search` finds a {found.event.type}")
 
 
 class _Query(NamedTuple):

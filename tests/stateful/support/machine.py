@@ -35,7 +35,6 @@ class Lines(RuleBasedStateMachine):
         """Create the common history; folds are stored as if it were long in some runs."""
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(snapshots, "WORTH", worth)
-        self.patch.setattr(snapshots, "BACK", min(worth, snapshots.BACK))
         self.ground = Ground()
         for kind in BEGINNINGS[: data.draw(st.integers(2, len(BEGINNINGS)))]:
             work(self.ground, data, kind)
