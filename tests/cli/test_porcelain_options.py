@@ -141,6 +141,12 @@ def test_who_stands_on_an_empty_branch_is_told_of_the_others(ok: Run, trace: Tra
     ]
     assert f"{goes} the branch worked on last" in trace("log").err
     assert trace("log").err.endswith("lists all branches\n")
+    traces = b"".join(
+        b'{"version": "0.1.0", "id": "%d", "timestamp": "2036-01-25T10:00:00Z", "files": []}\n' % n
+        for n in range(2)
+    )
+    ok("import", "--format", "agent-trace", "-", stdin=traces)
+    assert f"{goes} the branch worked on last" in trace("log").err
     ok("switch", "sessions/a")
     assert len(ok("log").lines) == 1
 

@@ -36,10 +36,11 @@ from trace_store.objects.codec import BLOB, COMMIT, TAG, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Protocol, TypeAlias
 
     from trace_store.commit_table.commits import Commits
+    from trace_store.objects.commit import Commit
     from trace_store.store.store import Store
 
     Ends = tuple[list[ObjectId], list[ObjectId]]
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 
 
 _PLACES = ("", "refs/", TAGS, BRANCHES, CHECKPOINTS, TRASH)
+_EMPTY_COMMITS = 16
+"""After so many commits without a message, a branch counts as one with messages."""
 
 
 class Range:
@@ -344,22 +347,35 @@ def _split(text: str) -> tuple[str, list[str]]:
 def refs_by_time(store: Store, prefix: str = BRANCHES) -> list[str]:
     """Return the full names of all branches, or the refs under another prefix, the one with the newest commit first.
 
-    Branches below another one, such as those of subagents, come last; so do branches whose commit cannot be read.
+    Branches below another one, such as those of subagents, come last; so do branches without messages, such as
+    attributions, and those whose commit cannot be read.
     """
     tips = dict(store.refs.iterate(prefix))
     read = store.objects.read
 
     def order(ref: str) -> tuple[bool, int, str]:
         try:
-            time = objects.commit.read_commit(tips[ref], read).time
+            commit = objects.commit.read_commit(tips[ref], read)
+            is_work = _has_messages(commit, read)
         except errors.TraceError:
             return False, 0, ref
         above = ref.rpartition("/")[0]
         while above and above not in tips:
             above = above.rpartition("/")[0]
-        return not above, time, ref
+        return not above and is_work, commit.time, ref
 
     return sorted(tips, key=order, reverse=True)
+
+
+def _has_messages(commit: Commit, read: Callable[[bytes], bytes]) -> bool:
+    """Return False if a commit and those before it add no message; True also if `_EMPTY_COMMITS` do not tell."""
+    for _ in range(_EMPTY_COMMITS):
+        if objects.operations.stored_messages(commit):
+            return True
+        if not commit.parents:
+            return False
+        commit = objects.commit.read_commit(commit.parents[0], read)
+    return True
 
 
 def _base(store: Store, base: str, suffixes: list[str], text: str) -> ObjectId:
