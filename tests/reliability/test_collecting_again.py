@@ -152,9 +152,17 @@ class Machine:
             path.chmod(0o644)
             path.unlink()
 
-    def return_pack(self) -> None:
+    def take_loose(self) -> None:
+        """Remove loose objects, as git does."""
+        for oid in [*self.store.objects.loose.iterate()] if not self.aside else ():
+            path = Path(self.store.layout.loose_file(oid.hex()))
+            self.aside.append((path, path.read_bytes()))
+            path.unlink()
+
+    def return_files(self) -> None:
         while self.aside:
             path, data = self.aside.pop()
+            path.parent.mkdir(exist_ok=True)
             path.write_bytes(data)
 
     def keep_old_packs(self) -> None:
@@ -201,7 +209,8 @@ STEPS: dict[Callable[[Machine], None], int] = {
     Machine.name_locally: 2,
     Machine.forget_locally: 1,
     Machine.take_pack: 1,
-    Machine.return_pack: 3,
+    Machine.take_loose: 1,
+    Machine.return_files: 3,
     Machine.purge: 1,
     Machine.keep_old_packs: 3,
     Machine.copy_objects: 3,
@@ -216,7 +225,7 @@ def test_the_memory_finds_what_a_scan_of_everything_finds(tmp_path: Path, seed: 
         (step,) = machine.rng.choices([*STEPS], [*STEPS.values()])
         step(machine)
         check(machine.store)
-    machine.return_pack()
+    machine.return_files()
     assert not errors(reopen(tmp_path))
 
 
@@ -257,7 +266,36 @@ def test_what_was_missing_and_comes_back_is_reachable_with_all_it_links_to(tmp_p
     assert line(store, linked) == ["linked"]
 
 
-def test_what_a_local_file_names_is_a_root_as_soon_as_it_is_here(tmp_path: Path) -> None:
+def test_what_was_missing_and_is_packed_before_the_next_gc_is_followed(tmp_path: Path) -> None:
+    """Such as loose objects that git had not checked out when gc ran, and had when `pack` did."""
+    store = new_store(tmp_path)
+    made = commit_of(b"linked", [], "tester")
+    linked = made[-1][0]
+    for _, data in made:
+        store.objects.write(data)
+    data = Commit([], "tester", 1, [], message="", meta={"mentions": linked}).encode()
+    put(store, data, "refs/heads/main")
+    seal(store)
+    forget_logs(store)
+    paths = [Path(store.layout.loose_file(oid.hex())) for oid, _ in made]
+    aside = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.unlink()
+    upkeep(store).gc(grace_days=0)
+    assert load_known(store).outside == {linked}
+    for path, content in zip(paths, aside, strict=True):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    pack(store, level=1)
+    check(store)
+    assert upkeep(store).prune(grace_days=0).taken == 0
+    assert line(store, linked) == [""]
+
+
+@pytest.mark.parametrize("packs", [False, True])
+def test_what_a_local_file_names_is_a_root_as_soon_as_it_is_here(
+    tmp_path: Path, packs: bool
+) -> None:
     store = new_store(tmp_path)
     append(store, "kept")
     data = encode_blob(b"written later")
@@ -268,8 +306,10 @@ def test_what_a_local_file_names_is_a_root_as_soon_as_it_is_here(tmp_path: Path)
     upkeep(store).gc()
     assert load_known(store).files["imports"]
     store.objects.write(data)
+    if packs:
+        pack(store, level=1)
     check(store)
-    assert upkeep(store).gc(grace_days=0).taken == 0
+    assert upkeep(store).prune(grace_days=0).taken == 0
 
 
 def test_a_loose_object_that_is_in_a_pack_that_stays(

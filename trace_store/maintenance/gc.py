@@ -295,7 +295,9 @@ class ReachabilityScan:
         self._seen = {
             oid
             for oid in known.unseen
-            if oid in self._loose_ids or any(mark != KNOWN for mark in marks.values(oid))
+            if oid in self._loose_ids
+            or oid in known.left
+            or any(mark != KNOWN for mark in marks.values(oid))
         }
         starts += self._seen
         with self._store.mutex:

@@ -52,27 +52,20 @@ class KnownReachable:
     count: int = 0
 
     def after_rewrite(
-        self,
-        replaced: Iterable[str],
-        new: Iterable[str],
-        loose: Iterable[ObjectId],
-        unknown: Iterable[ObjectId],
+        self, replaced: Iterable[str], new: Iterable[str], unknown: Iterable[ObjectId]
     ) -> KnownReachable:
         """Return the same fact about rewritten packs.
 
         Args:
             replaced: packs whose objects are all in new ones.
             new: the packs that were written.
-            loose: loose objects in them.
-            unknown: objects in them that are not known to be reachable.
+            unknown: objects in them that were in no known pack. Those in `outside` stay there, so that the next scan
+                follows them: some may have been missing in this one.
         """
-        packed = self.outside.intersection(loose)
         return replace(
             self,
             packs=self.packs.difference(replaced).union(new),
-            left={**dict.fromkeys(set(unknown) - packed, UNNOTICED), **self.left},
-            outside=self.outside - packed,
-            count=self.count + len(packed),
+            left={**dict.fromkeys(unknown, UNNOTICED), **self.left},
         )
 
     def among(self, packs: Packs, oids: Iterable[ObjectId]) -> frozenset[bytes] | None:

@@ -196,7 +196,7 @@ def known_after(
     is_sound = len(sources) == len(unknown) and all(packed.index.verify() for packed in sources)
     if copies is None or not is_sound:
         return KnownReachable(left=known.left)
-    return known.after_rewrite(done.replaced, done.packs, done.added, ids - copies)
+    return known.after_rewrite(done.replaced, done.packs, ids - copies)
 
 
 _FULL_PARTS = 4, 3
