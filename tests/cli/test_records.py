@@ -91,6 +91,12 @@ def test_the_status_names_the_thread_worked_on_last(thread: Run) -> None:
     assert f"worked on last: {THREAD} (fork-1); `trace view refs/records/langgraph/" in status.text
     assert "4 records of frameworks; `trace sessions` lists their threads" in status.text
     assert first(thread("status", "--json"))["record_count"] == 4
+    with Repo.open(os.getcwd()) as repo:
+        state = Records(repo.writer).draft(record_name("langgraph", "user-42", "root", "main"))
+        state.set("state", "json", b"{}")
+        time.sleep(0.002)
+        state.write({"langgraph.thread": "user-42"})
+    assert "worked on last: user-42; " in thread("status").text  # though it holds no message
     thread("commit", "--user", "Later")
     assert "worked on last" not in thread("status").text
 

@@ -155,10 +155,12 @@ class Environment:
         return self.data_file(store_id, name)
 
     def __repr__(self) -> str:
-        shown = (f"{name.removeprefix('_')}={value!r}" for name, value in vars(self).items())
-        return (
-            f"Environment({', '.join(each for each in shown if not each.startswith('secrets='))})"
-        )
+        shown = [
+            f"{name.removeprefix('_')}={each!r}"
+            for name, each in vars(self).items()
+            if name != "secrets"
+        ]
+        return f"Environment({', '.join(shown)})"
 
     @classmethod
     def read(cls, variables: Mapping[str, str] | None = None) -> Environment:

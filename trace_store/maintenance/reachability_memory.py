@@ -38,7 +38,8 @@ class KnownReachable:
         packs: the names of packs.
         left: the objects of these packs that are not reachable from the roots, and since when they are unreachable, in
             milliseconds, or UNNOTICED.
-        outside: reachable objects that are in none of the packs, such as loose or missing ones.
+        outside: reachable objects that were in none of the packs at the scan, such as loose or missing ones. The next
+            scan follows them again.
         unseen: ids in files in `local/` that name no object so far.
         count: number of reachable objects in the packs.
     """

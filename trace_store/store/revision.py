@@ -347,8 +347,8 @@ def _split(text: str) -> tuple[str, list[str]]:
 def refs_by_time(store: Store, prefix: str = BRANCHES) -> list[str]:
     """Return the full names of all branches, or the refs under another prefix, the one with the newest commit first.
 
-    Branches below another one, such as those of subagents, come last; so do branches without messages, such as
-    attributions, and those whose commit cannot be read.
+    Refs below another one, such as branches of subagents, come last; so do branches without messages, such as
+    attributions, and refs whose commit cannot be read.
     """
     tips = dict(store.refs.iterate(prefix))
     read = store.objects.read
@@ -356,7 +356,7 @@ def refs_by_time(store: Store, prefix: str = BRANCHES) -> list[str]:
     def order(ref: str) -> tuple[bool, int, str]:
         try:
             commit = objects.commit.read_commit(tips[ref], read)
-            is_work = _has_messages(commit, read)
+            is_work = prefix != BRANCHES or _has_messages(commit, read)
         except errors.TraceError:
             return False, 0, ref
         above = ref.rpartition("/")[0]
@@ -370,7 +370,7 @@ def refs_by_time(store: Store, prefix: str = BRANCHES) -> list[str]:
 def _has_messages(commit: Commit, read: Callable[[bytes], bytes]) -> bool:
     """Return False if a commit and those before it add no message; True also if `_EMPTY_COMMITS` do not tell."""
     for _ in range(_EMPTY_COMMITS):
-        if objects.operations.stored_messages(commit):
+        if objects.operations.added_by(commit):
             return True
         if not commit.parents:
             return False
